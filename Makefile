@@ -1,0 +1,44 @@
+# Every target sets up what it needs in .venv; all that has to be there is Python, make and git.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(VENV)/.core
+	$(BIN)/counterpoise demo --out demo-release
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+# The data directory of the studies that need one is taken from COUNTERPOISE_DATA.
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/coding.py
+	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/out_of_core.py
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "documentation: site/index.html"
+
+clean:
+	rm -rf $(VENV) site build dist demo-release .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp an extra, made again when the dependencies change.
+$(VENV)/.core: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.%: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable '.[$*]'
+	@touch $@

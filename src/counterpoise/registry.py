@@ -1,0 +1,76 @@
+"""Methods by name: one registry a room, open to third parties by entry point.
+
+A distribution that declares an entry point in the group `counterpoise.<room>` adds its method
+to the room without any change here.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from counterpoise.errors import MethodError
+
+Method = TypeVar("Method")
+
+
+class Registry(Generic[Method]):
+    """The methods of a room, found by name.
+
+    >>> greetings: Registry[Any] = Registry("greetings")
+    >>> @greetings.register("polite")
+    ... class Polite:
+    ...     pass
+    >>> greetings.get("polite") is Polite
+    True
+    >>> greetings.get("polit")
+    Traceback (most recent call last):
+    counterpoise.errors.MethodError: there is no greetings method 'polit'; did you mean 'polite'?
+    """
+
+    def __init__(self, room: str):
+        self.room = room
+        self._methods: dict[str, type[Method]] = {}
+
+    def register(self, name: str) -> Callable[[type[Method]], type[Method]]:
+        """A decorator that makes a class known by `name`."""
+
+        def known(method: type[Method]) -> type[Method]:
+            self._methods[name] = method
+            return method
+
+        return known
+
+    def get(self, name: str) -> type[Method]:
+        """The method called `name`, ours or a third party's."""
+        if name in self._methods:
+            return self._methods[name]
+        for found in entry_points(group=f"counterpoise.{self.room}", name=name):
+            return found.load()  # type: ignore[no-any-return]
+        near = difflib.get_close_matches(name, list(self)) or sorted(self)
+        hint = ", ".join(repr(option) for option in near)
+        raise MethodError(f"there is no {self.room} method {name!r}; did you mean {hint}?")
+
+    def make(self, method: str | Method, **parameters: Any) -> Method:
+        """A method from its name and parameters; a method that is one already stays as it is."""
+        if not isinstance(method, str):
+            return method
+        try:
+            return self.get(method)(**parameters)
+        except TypeError:
+            raise MethodError(
+                f"{self.room} method {method!r} does not take {', '.join(sorted(parameters))}"
+            ) from None
+
+    def name_of(self, method: Method) -> str:
+        """The name that a method is registered under, or its class's name."""
+        for name, known in self._methods.items():
+            if type(method) is known:
+                return name
+        return type(method).__name__
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._methods
+        for found in entry_points(group=f"counterpoise.{self.room}"):
+            if found.name not in self._methods:
+                yield found.name
