@@ -1,0 +1,45 @@
+"""What is publicly known of a table, and the codings between tables, codes and the unit box.
+
+Nothing in this room is private, except what `draft_schema` proposes, until it is accepted.
+"""
+
+from counterpoise.schema.coded import Coded
+from counterpoise.schema.column import DEFAULT_BINS, MAX_INTEGER_VALUES, Column
+from counterpoise.schema.draft import draft_schema
+from counterpoise.schema.files import as_relation, private_errors
+from counterpoise.schema.schema import Schema
+from counterpoise.schema.sql import (
+    code_expression,
+    text_expression,
+    unit_expression,
+    value_expression,
+)
+from counterpoise.schema.tables import (
+    check_columns,
+    convert,
+    read_table,
+    table_columns,
+    write_csv,
+    write_parquet,
+)
+
+__all__ = [
+    "DEFAULT_BINS",
+    "MAX_INTEGER_VALUES",
+    "Coded",
+    "Column",
+    "Schema",
+    "as_relation",
+    "check_columns",
+    "code_expression",
+    "convert",
+    "draft_schema",
+    "private_errors",
+    "read_table",
+    "table_columns",
+    "text_expression",
+    "unit_expression",
+    "value_expression",
+    "write_csv",
+    "write_parquet",
+]

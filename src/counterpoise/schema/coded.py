@@ -1,0 +1,80 @@
+"""A coded table: for every row its integer codes, and its place in the unit box.
+
+Codes serve counting, unit values serve sums and distances. Both are bounded by the schema alone,
+whatever the rows were, which is what gives a query over them a known sensitivity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoise.schema.column import Column
+from counterpoise.schema.schema import Schema
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Coded:
+    """Rows as codes (int32) and units (float64 in [0, 1], 0.5 for null), columns contiguous.
+
+    >>> from counterpoise.schema import Column
+    >>> import pandas as pd
+    >>> schema = Schema([Column.continuous("x", 0, 10, bins=5), Column.boolean("y")])
+    >>> coded = schema.encode(pd.DataFrame({"x": [2.5, 99.0], "y": [True, False]}))
+    >>> coded.codes.tolist(), coded.units.tolist()
+    ([[1, 1], [4, 0]], [[0.25, 1.0], [1.0, 0.0]])
+    """
+
+    schema: Schema
+    codes: np.ndarray
+    units: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __repr__(self) -> str:
+        # Rows may be private: neither they nor their number are shown.
+        return f"Coded(columns={self.schema.names!r})"
+
+    def take(self, rows: np.ndarray) -> Coded:
+        """Some of the rows, by position or by a mask."""
+        codes = np.asfortranarray(self.codes[rows])
+        return Coded(self.schema, codes, np.asfortranarray(self.units[rows]))
+
+    def one_hot(self) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Features for models: categories one-hot, numbers and ordinals as units, null as 0 or 1.
+
+        A null categorical is 0 in all of its categories. Also returns a name for each feature.
+        """
+        return self._features(one_hot=True)
+
+    def unit_box(self) -> tuple[np.ndarray, tuple[str, ...]]:
+        """The unit values, with an indicator of null after every nullable column; and names."""
+        return self._features(one_hot=False)
+
+    def _features(self, one_hot: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+        names = [name for column in self.schema for name in _names(column, one_hot)]
+        features = np.zeros((len(self), len(names)), order="F")
+        place = 0
+        for position, column in enumerate(self.schema):
+            codes = self.codes[:, position]
+            if one_hot and column.kind == "categorical":
+                for code in range(column.cells):
+                    features[:, place + code] = codes == code
+                place += column.cells
+            else:
+                features[:, place] = self.units[:, position]
+                place += 1
+            if column.null_code is not None:
+                features[:, place] = codes == column.null_code
+                place += 1
+        return features, tuple(names)
+
+
+def _names(column: Column, one_hot: bool) -> list[str]:
+    if one_hot and column.kind == "categorical":
+        names = [f"{column.name}={category}" for category in column.categories or ()]
+    else:
+        names = [column.name]
+    return [*names, f"{column.name} is null"] if column.nullable else names

@@ -1,0 +1,411 @@
+"""One column of a table, and what is publicly known of it.
+
+A column has a kind, and what its kind needs: categories for categorical and ordinal columns,
+bounds and bins for integer, continuous, date and datetime columns. Everything here is public
+knowledge or is marked with where it came from; nothing is ever read off a private table. Bounds
+and categories may be left unstated, to be paid for later, but an incomplete column codes nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC
+from datetime import date as Date
+from datetime import datetime as DateTime
+from typing import Any
+
+import numpy as np
+
+from counterpoise.errors import SchemaError
+from counterpoise.schema import bins as geometry
+from counterpoise.schema.rules import (
+    LARGEST_INTEGER,
+    Category,
+    check_text,
+    plain_category,
+    sorted_sources,
+)
+
+Bound = int | float | Date | DateTime
+
+CATEGORY_KINDS = ("categorical", "ordinal")
+NUMERIC_KINDS = ("integer", "continuous", "date", "datetime")
+KINDS = CATEGORY_KINDS + NUMERIC_KINDS
+
+DEFAULT_BINS = 20
+MAX_INTEGER_VALUES = 64
+MAX_BINS = 1_000_000
+# Outside these the width of a bin, or its reciprocal, is not a float64.
+NARROWEST_RANGE, WIDEST_RANGE = 1e-300, 1e300
+
+_CATEGORY_TYPES: dict[type, str] = {bool: "boolean", int: "integer", str: "string"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is publicly known of one column; make one with `Column.integer` and its siblings.
+
+    `other` names the category that takes values which are not listed. `bins` is a number of bins
+    of equal width, or a tuple of edges from `minimum` to `maximum`; unstated, it has a default.
+    `sources` says where stated values came from ("data", "public", "paid"); what has no mark is
+    public. `category_type` ("string", "integer", "boolean") follows from the categories, and is
+    stated only when they are not.
+
+    >>> age = Column.integer("age", minimum=0, maximum=99, nullable=True)
+    >>> age.cells, age.size, age.null_code
+    (20, 21, 20)
+    """
+
+    name: str
+    kind: str
+    categories: tuple[Category, ...] | None = None
+    other: Category | None = None
+    minimum: Bound | None = None
+    maximum: Bound | None = None
+    bins: int | tuple[Bound, ...] | None = None
+    nullable: bool = False
+    unit: str | None = None
+    sources: tuple[tuple[str, str], ...] = ()
+    category_type: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise SchemaError("a column's name must be text that is not empty")
+        check_text(self.name, self.name, "its name")
+        if any(character in self.name for character in "\r\n"):
+            raise SchemaError(f"column {self.name!r}: a name must be on one line")
+        if self.kind not in KINDS:
+            raise SchemaError(f"column {self.name!r}: kind must be one of {', '.join(KINDS)}")
+        if not isinstance(self.nullable, bool | np.bool_):
+            raise SchemaError(f"column {self.name!r}: nullable must be true or false")
+        if self.unit is not None and not isinstance(self.unit, str):
+            raise SchemaError(f"column {self.name!r}: unit must be text")
+        self._set(nullable=bool(self.nullable), sources=sorted_sources(self.name, self.sources))
+        if self.kind in CATEGORY_KINDS:
+            self._normalise_categories()
+        else:
+            self._normalise_bounds()
+
+    @classmethod
+    def categorical(
+        cls,
+        name: str,
+        categories: Iterable[Category] | None = None,
+        other: Category | None = None,
+        nullable: bool = False,
+        **more: Any,
+    ) -> Column:
+        """A column of unordered categories: all text, all whole numbers, or all true/false.
+
+        >>> Column.categorical("city", ["Oslo", "Rome", "elsewhere"], other="elsewhere").cells
+        3
+        """
+        return cls(name, "categorical", _tuple(categories), other=other, nullable=nullable, **more)
+
+    @classmethod
+    def ordinal(
+        cls,
+        name: str,
+        categories: Iterable[Category] | None = None,
+        other: Category | None = None,
+        nullable: bool = False,
+        **more: Any,
+    ) -> Column:
+        """A column of categories, listed in their order."""
+        return cls(name, "ordinal", _tuple(categories), other=other, nullable=nullable, **more)
+
+    @classmethod
+    def boolean(cls, name: str, nullable: bool = False, **more: Any) -> Column:
+        """A column of true and false."""
+        return cls(name, "categorical", (False, True), nullable=nullable, **more)
+
+    @classmethod
+    def integer(
+        cls,
+        name: str,
+        minimum: int | None = None,
+        maximum: int | None = None,
+        bins: int | Iterable[int] | None = None,
+        nullable: bool = False,
+        **more: Any,
+    ) -> Column:
+        """A column of whole numbers; a fraction found in the data is cut down to the one below.
+
+        A range of at most 64 values has one code for each; a wider one has 20 bins.
+        """
+        return cls._numeric(name, "integer", minimum, maximum, bins, nullable, more)
+
+    @classmethod
+    def continuous(
+        cls,
+        name: str,
+        minimum: float | None = None,
+        maximum: float | None = None,
+        bins: int | Iterable[float] | None = None,
+        nullable: bool = False,
+        **more: Any,
+    ) -> Column:
+        """A column of real numbers.
+
+        >>> Column.continuous("weight", 0, 200, bins=(0, 50, 100, 200)).edges.tolist()
+        [0.0, 50.0, 100.0, 200.0]
+        """
+        return cls._numeric(name, "continuous", minimum, maximum, bins, nullable, more)
+
+    @classmethod
+    def date(
+        cls,
+        name: str,
+        minimum: Date | None = None,
+        maximum: Date | None = None,
+        bins: int | Iterable[Date] | None = None,
+        nullable: bool = False,
+        **more: Any,
+    ) -> Column:
+        """A column of days; a time of day found in the data is dropped."""
+        return cls._numeric(name, "date", minimum, maximum, bins, nullable, more)
+
+    @classmethod
+    def datetime(
+        cls,
+        name: str,
+        minimum: DateTime | None = None,
+        maximum: DateTime | None = None,
+        bins: int | Iterable[DateTime] | None = None,
+        nullable: bool = False,
+        **more: Any,
+    ) -> Column:
+        """A column of moments, to the microsecond; one with a time zone is converted to UTC."""
+        return cls._numeric(name, "datetime", minimum, maximum, bins, nullable, more)
+
+    @classmethod
+    def _numeric(
+        cls,
+        name: str,
+        kind: str,
+        minimum: Bound | None,
+        maximum: Bound | None,
+        bins: Any,
+        nullable: bool,
+        more: Mapping[str, Any],
+    ) -> Column:
+        return cls(
+            name,
+            kind,
+            minimum=minimum,
+            maximum=maximum,
+            bins=tuple(bins) if isinstance(bins, Iterable) else bins,
+            nullable=nullable,
+            **more,
+        )
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the column has bounds and bins rather than categories."""
+        return self.kind in NUMERIC_KINDS
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What must still be stated, or paid for, before the column can be coded."""
+        if not self.is_numeric:
+            return () if self.categories is not None else ("enum",)
+        bounds = {"minimum": self.minimum, "maximum": self.maximum}
+        return tuple(key for key, bound in bounds.items() if bound is None)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the column can be coded."""
+        return not self.missing
+
+    def require_complete(self) -> None:
+        """Raise a SchemaError, with the two ways out, unless the column can be coded."""
+        if self.missing:
+            keys = " and ".join(self.missing)
+            raise SchemaError(
+                f"column {self.name!r} does not state its {keys}: state it in the schema "
+                f'(constraints.{self.missing[0]}), or mark it "source": "paid" so that a share '
+                "of the budget estimates it"
+            )
+
+    @property
+    def low(self) -> int | float:
+        """The minimum on the numeric scale: days since 1970 for dates, microseconds for moments."""
+        self.require_complete()
+        assert self.minimum is not None
+        return geometry.number(self.minimum)
+
+    @property
+    def high(self) -> int | float:
+        """The maximum on the numeric scale."""
+        self.require_complete()
+        assert self.maximum is not None
+        return geometry.number(self.maximum)
+
+    @property
+    def cells(self) -> int:
+        """The number of codes, not counting the one for null."""
+        self.require_complete()
+        if self.categories is not None:
+            return len(self.categories)
+        if isinstance(self.bins, tuple):
+            return len(self.bins) - 1
+        room = geometry.most_bins(self.kind, self.low, self.high)
+        if self.bins is None and self.kind == "integer" and room <= MAX_INTEGER_VALUES:
+            return room
+        return min(self.bins or DEFAULT_BINS, room)
+
+    @property
+    def size(self) -> int:
+        """The number of codes, counting the one for null."""
+        return self.cells + self.nullable
+
+    @property
+    def null_code(self) -> int | None:
+        """The code of null, which is the last; None when the column is not nullable."""
+        return self.cells if self.nullable else None
+
+    @property
+    def edges(self) -> np.ndarray:
+        """The lower ends of the bins and the end of the last, on the numeric scale.
+
+        The end is the maximum of a continuous column; integers, dates and moments come in whole
+        units, so theirs is one unit past the maximum: edges[i] <= x < edges[i + 1] in every bin.
+
+        >>> Column.integer("rooms", 1, 3).edges.tolist()
+        [1, 2, 3, 4]
+        """
+        if not self.is_numeric:
+            raise SchemaError(f"column {self.name!r} is {self.kind} and has no edges")
+        return geometry.edges(
+            self.kind, self.low, self.high, self.cells, geometry.numbers(self.bins)
+        )
+
+    def code_labels(self) -> tuple[str, ...]:
+        """A short text for every code but null's, for charts and tables.
+
+        >>> Column.integer("age", 0, 99, bins=3).code_labels()
+        ('0 to 33', '34 to 66', '67 to 99')
+        """
+        if self.categories is not None:
+            return tuple(str(category) for category in self.categories)
+        return geometry.labels(self.kind, self.edges)
+
+    def with_sources(self, marks: Mapping[str, str]) -> Column:
+        """This column with some of its marks replaced."""
+        return replace(self, sources=tuple({**dict(self.sources), **marks}.items()))
+
+    def _set(self, **values: Any) -> None:
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    def _refuse(self, rule: str) -> SchemaError:
+        return SchemaError(f"column {self.name!r}: {rule}")
+
+    def _normalise_categories(self) -> None:
+        for key in ("minimum", "maximum", "bins"):
+            if getattr(self, key) is not None:
+                raise self._refuse(f"{key} belongs to numeric columns, this one is {self.kind}")
+        categories, other = self.categories, self.other
+        if categories is None and self.category_type == "boolean":
+            categories = (False, True)
+        if categories is None:
+            if self.category_type not in (None, "string", "integer"):
+                raise self._refuse("category_type must be string, integer or boolean")
+            self._set(category_type=self.category_type or "string")
+        else:
+            categories = tuple(plain_category(self.name, value) for value in categories)
+            types = {type(category) for category in categories}
+            if not categories:
+                raise self._refuse("the categories (enum) must not be empty")
+            if len(types) > 1:
+                raise self._refuse("the categories (enum) must all be of one type")
+            if len(set(categories)) < len(categories):
+                raise self._refuse("the categories (enum) must be unique")
+            self._set(categories=categories, category_type=_CATEGORY_TYPES[types.pop()])
+        if other is not None:
+            other = plain_category(self.name, other)
+            if categories is not None and not any(
+                type(other) is type(category) and other == category for category in categories
+            ):
+                raise self._refuse("other must be one of the categories (enum)")
+            self._set(other=other)
+
+    def _normalise_bounds(self) -> None:
+        for key in ("categories", "other", "category_type"):
+            if getattr(self, key) is not None:
+                raise self._refuse(f"{key} belongs to categories, this column is {self.kind}")
+        self._set(minimum=self._bound(self.minimum), maximum=self._bound(self.maximum))
+        bins = self.bins
+        if isinstance(bins, list | tuple | np.ndarray):
+            bins = tuple(self._edge(edge) for edge in bins)
+            self._set(bins=bins)
+        elif isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+            if not 0 < bins <= MAX_BINS:
+                raise self._refuse(f"bins must be between 1 and {MAX_BINS:,}")
+            self._set(bins=int(bins))
+        elif bins is not None:
+            raise self._refuse("bins must be a whole number or a list of edges")
+        if self.is_complete:
+            self._check_range()
+        if isinstance(bins, tuple):
+            self._check_edges(bins)
+
+    def _check_range(self) -> None:
+        low, high = self.low, self.high
+        if low > high or (low == high and self.kind == "continuous"):
+            raise self._refuse("minimum must be below maximum")
+        if self.kind == "continuous" and not NARROWEST_RANGE <= high - low <= WIDEST_RANGE:
+            raise self._refuse("maximum - minimum must be between 1e-300 and 1e300")
+        if self.kind == "integer" and (high - low + 1) * self.cells >= 2**63:
+            raise self._refuse("the range is too wide for so many bins")
+
+    def _check_edges(self, edges: tuple[Bound, ...]) -> None:
+        if not self.is_complete or len(edges) < 2:
+            raise self._refuse("edges need a minimum, a maximum, and at least these two")
+        if (edges[0], edges[-1]) != (self.minimum, self.maximum):
+            raise self._refuse("the first and the last edge must be the minimum and the maximum")
+        scaled = [geometry.number(edge) for edge in edges]
+        if any(left >= right for left, right in itertools.pairwise(scaled)):
+            raise self._refuse("the edges must be strictly increasing")
+        if len(edges) - 1 > MAX_BINS:
+            raise self._refuse(f"there may be at most {MAX_BINS:,} bins")
+
+    def _edge(self, edge: Any) -> Bound:
+        bound = self._bound(edge)
+        if bound is None:
+            raise self._refuse("an edge must have a value")
+        return bound
+
+    def _bound(self, value: Any) -> Bound | None:
+        if value is None:
+            return None
+        if self.kind == "datetime" and isinstance(value, DateTime):
+            return self._naive(value)
+        if self.kind == "date" and isinstance(value, Date) and not isinstance(value, DateTime):
+            return Date(value.year, value.month, value.day)
+        is_number = isinstance(value, int | float | np.integer | np.floating)
+        if self.kind in ("integer", "continuous") and is_number and not isinstance(value, bool):
+            if not np.isfinite(value):
+                raise self._refuse("minimum, maximum and edges must be finite")
+            if self.kind == "continuous":
+                return float(value)
+            if int(value) == value and abs(value) <= LARGEST_INTEGER:
+                return int(value)
+            raise self._refuse("minimum, maximum and edges must be integers within 2^53")
+        expected = {"integer": "integers", "continuous": "numbers", "date": "dates"}
+        raise self._refuse(
+            f"minimum, maximum and edges must be {expected.get(self.kind, 'datetimes')}"
+        )
+
+    def _naive(self, value: DateTime) -> DateTime:
+        try:
+            naive = value.astimezone(UTC) if value.tzinfo is not None else value
+        except OverflowError:
+            raise self._refuse("a bound lies outside the years 1 to 9999 in UTC") from None
+        return DateTime(*naive.timetuple()[:6], naive.microsecond)
+
+
+def _tuple(categories: Iterable[Category] | None) -> tuple[Category, ...] | None:
+    return None if categories is None else tuple(categories)

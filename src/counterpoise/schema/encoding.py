@@ -1,0 +1,131 @@
+"""Coding tables in memory: any pandas column to integer codes and unit values, vectorised.
+
+The rules hold row by row and no value can raise, because an error would tell something about a
+private row. Values outside the bounds, infinities too, are clamped; text that is no number or
+date is null; an unlisted category is `other`, else null, else the first code; a null where none
+is allowed is `other`, else the first code. In one sentence: what the schema gives no place to
+takes the first code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from counterpoise.schema.bins import bin_codes, unit_values
+from counterpoise.schema.coded import Coded
+from counterpoise.schema.column import Column
+from counterpoise.schema.files import as_relation, errors_of, is_path
+from counterpoise.schema.reading import (
+    TextReader,
+    distinct_texts,
+    is_moment_like,
+    is_number_like,
+    read_moments,
+    read_numbers,
+)
+from counterpoise.schema.schema import Schema
+from counterpoise.schema.sql import code_expression, unit_expression, value_expression
+from counterpoise.schema.tables import check_columns, read_table, table_columns
+
+_NUMBER_KINDS = ("integer", "continuous")
+_TICKS = {"date": "D", "datetime": "us"}
+
+
+def encode(schema: Schema, table: Any) -> Coded:
+    """Code the columns of a table that the schema names; see `Schema.encode`."""
+    schema.require_complete()
+    check_columns(table_columns(table), schema)
+    if is_path(table) or isinstance(table, duckdb.DuckDBPyRelation):
+        return _encode_by_sql(schema, table)
+    frame = read_table(table, schema.names)
+    codes = np.empty((len(frame), len(schema)), dtype=np.int32, order="F")
+    units = np.empty((len(frame), len(schema)), dtype=np.float64, order="F")
+    with TextReader() as texts:
+        for position, column in enumerate(schema):
+            values = frame[column.name]
+            if column.is_numeric:
+                numbers, nulls = _numbers(column, values, schema.missing_values, texts)
+                codes[:, position] = bin_codes(column, numbers)
+                units[:, position] = unit_values(column, numbers)
+            else:
+                codes[:, position] = _category_codes(column, values, schema.missing_values, texts)
+                nulls = codes[:, position] == column.cells
+                units[:, position] = codes[:, position] / max(column.cells - 1, 1)
+            if column.null_code is not None:
+                codes[nulls, position] = column.null_code
+                units[nulls, position] = 0.5
+    return Coded(schema, codes, units)
+
+
+def _encode_by_sql(schema: Schema, table: Any) -> Coded:
+    """Code a file without ever holding its texts."""
+    expressions = [
+        f"{expression(column, missing_values=schema.missing_values)} AS {prefix}{position}"
+        for position, column in enumerate(schema)
+        for prefix, expression in (("c", code_expression), ("u", unit_expression))
+    ]
+    with errors_of(table), duckdb.connect() as connection:
+        relation = as_relation(table, connection)
+        arrays = relation.project(", ".join(expressions)).fetchnumpy()
+    places = range(len(schema))
+    codes = np.stack([arrays[f"c{place}"].astype(np.int32) for place in places])
+    return Coded(schema, codes.T, np.stack([arrays[f"u{place}"] for place in places]).T)
+
+
+def _numbers(
+    column: Column, values: pd.Series, missing: tuple[str, ...], texts: TextReader
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values on the numeric scale, clamped, with the minimum in the place of nulls; the nulls."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        inner = pd.Series(values.cat.categories)
+        numbers, nulls = _numbers(column, inner, missing, texts)
+        places = values.cat.codes.to_numpy()
+        return np.append(numbers, column.low)[places], np.append(nulls, True)[places]
+    if column.kind in _NUMBER_KINDS and is_number_like(values):
+        numbers = read_numbers(values)
+        nulls = np.isnan(numbers)
+        numbers[nulls] = column.low
+        if column.kind == "integer":
+            np.floor(numbers, out=numbers)
+        np.clip(numbers, column.low, column.high, out=numbers)
+        return numbers if column.kind == "continuous" else numbers.astype(np.int64), nulls
+    if column.kind in _TICKS and is_moment_like(values):
+        return read_moments(values, _TICKS[column.kind], int(column.low), int(column.high))
+    positions, distinct = distinct_texts(values, missing, truth=("0", "1"))
+    read = texts.read(distinct, value_expression(column, "text", missing))
+    dtype = np.float64 if column.kind == "continuous" else np.int64
+    numbers = np.append(read.filled(column.low), column.low).astype(dtype)
+    return numbers[positions], np.append(np.ma.getmaskarray(read), True)[positions]
+
+
+def _category_codes(
+    column: Column, values: pd.Series, missing: tuple[str, ...], texts: TextReader
+) -> np.ndarray:
+    assert column.categories is not None
+    codes = {category: code for code, category in enumerate(column.categories)}
+    other = codes[column.other] if column.other is not None else None
+    unlisted = next(code for code in (other, column.null_code, 0) if code is not None)
+    null = next(code for code in (column.null_code, other, 0) if code is not None)
+    if column.category_type == "string":
+        positions, distinct = distinct_texts(values, missing)
+        found = [codes.get(text, unlisted) for text in distinct]
+        return np.array([*found, null], dtype=np.int32)[positions]
+    if is_number_like(values):
+        return _match_numbers(column, read_numbers(values), unlisted, null)
+    positions, distinct = distinct_texts(values, missing, truth=("0", "1"))
+    read = texts.read(distinct, code_expression(column, "text", missing))
+    return np.append(read.filled(null), null).astype(np.int32)[positions]
+
+
+def _match_numbers(column: Column, numbers: np.ndarray, unlisted: int, null: int) -> np.ndarray:
+    listed = np.array(column.categories, dtype=np.float64)
+    order = np.argsort(listed)
+    places = np.minimum(np.searchsorted(listed, numbers, sorter=order), len(listed) - 1)
+    codes = order[places].astype(np.int32)
+    codes[listed[codes] != numbers] = unlisted
+    codes[np.isnan(numbers)] = null
+    return codes

@@ -1,0 +1,191 @@
+"""Reading a column of a pandas frame as numbers, moments or texts, row by row.
+
+The reading of a value never depends on the other rows of its column, or one person's row could
+change how another's is coded; so no type is inferred from values. Numeric and datetime dtypes are
+read by numpy; everything else is read as text, by the SQL expressions that also read files.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from datetime import UTC
+from datetime import datetime as DateTime
+from functools import lru_cache
+from types import TracebackType
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from counterpoise.schema.files import private_errors
+
+_COARSE_UNITS = ("s", "ms")
+
+
+@lru_cache(maxsize=1)
+def _database(process: int) -> duckdb.DuckDBPyConnection:
+    # Opening a database takes longer than most questions to it, so an empty one is kept; not
+    # across a fork, which it would not survive.
+    return duckdb.connect()
+
+
+# Left to the interpreter's own end, the database would complain of leaks.
+atexit.register(_database.cache_clear)
+
+
+class TextReader:
+    """Evaluates SQL expressions over texts, on one connection that is opened when first needed."""
+
+    def __init__(self) -> None:
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    def __enter__(self) -> TextReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def read(self, texts: np.ndarray, expression: str) -> np.ma.MaskedArray:
+        """The value of an expression over the column "text", masked where it is NULL."""
+        if not len(texts):
+            return np.ma.masked_array(np.zeros(0), mask=np.zeros(0, dtype=bool))
+        if self._connection is None:
+            self._connection = _database(os.getpid()).cursor()
+        try:
+            return self._evaluate(self._connection, texts, expression)
+        except (duckdb.Error, UnicodeError):
+            pass
+        # A lone surrogate is not UTF-8; replaced, such a text still means nothing.
+        clean = np.empty(len(texts), dtype=object)
+        clean[:] = [None if text is None else _utf8(text) for text in texts]
+        with private_errors("a column"):
+            return self._evaluate(self._connection, clean, expression)
+
+    @staticmethod
+    def _evaluate(
+        connection: duckdb.DuckDBPyConnection, texts: np.ndarray, expression: str
+    ) -> np.ma.MaskedArray:
+        connection.register("texts", pd.DataFrame({"text": pd.Series(texts, dtype=object)}))
+        try:
+            typed = "SELECT CAST(text AS VARCHAR) AS text FROM texts"
+            answer = connection.execute(f"SELECT {expression} AS value FROM ({typed})")
+            return np.ma.asarray(answer.fetchnumpy()["value"])
+        finally:
+            connection.unregister("texts")
+
+
+def is_number_like(values: pd.Series) -> bool:
+    """Whether the dtype, nullable or not, is one of integers, floats or booleans."""
+    dtype = values.dtype
+    return pd.api.types.is_bool_dtype(dtype) or (
+        pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype)
+    )
+
+
+def is_moment_like(values: pd.Series) -> bool:
+    """Whether the dtype is one of numpy's or pandas' datetimes."""
+    return isinstance(values.dtype, pd.DatetimeTZDtype) or (
+        isinstance(values.dtype, np.dtype) and values.dtype.kind == "M"
+    )
+
+
+def read_numbers(values: pd.Series) -> np.ndarray:
+    """A number-like column as float64, NaN for null."""
+    if isinstance(values.dtype, np.dtype):
+        return values.to_numpy().astype(np.float64)
+    return values.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def read_moments(
+    values: pd.Series, unit: str, low: int, high: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """A moment-like column as int64 days ("D") or microseconds ("us"), clamped; and the nulls."""
+    if isinstance(values.dtype, pd.DatetimeTZDtype):
+        values = values.dt.tz_convert("UTC").dt.tz_localize(None)
+    moments = values.to_numpy()
+    nulls = np.isnat(moments)
+    resolution = np.datetime_data(moments.dtype)[0]
+    if resolution in _COARSE_UNITS:
+        # Their range is wider than that of microseconds, and a cast would wrap around.
+        year_one, last = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T23:59:59")
+        moments = np.clip(moments, year_one.astype(moments.dtype), last.astype(moments.dtype))
+    ticks = moments.astype(f"datetime64[{unit}]").view(np.int64)
+    return np.clip(np.where(nulls, low, ticks), low, high), nulls
+
+
+def distinct_texts(
+    values: pd.Series, missing: tuple[str, ...], truth: tuple[str, str] = ("false", "true")
+) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct texts of a column and the position of each row's among them, -1 for null."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        inner, texts = distinct_texts(pd.Series(values.cat.categories), missing, truth)
+        return np.append(inner, -1)[values.cat.codes.to_numpy()], texts
+    if pd.api.types.is_string_dtype(values.dtype) and values.dtype != object:
+        return _without_missing(*_factorized(values), missing)
+    if is_number_like(values) or is_moment_like(values):
+        positions, uniques = _factorized(values)
+        return positions, np.array([text_of(value, truth) for value in uniques], dtype=object)
+    objects = values.to_numpy(dtype=object)
+    if pd.api.types.infer_dtype(objects, skipna=True) == "string":
+        return _without_missing(*_factorized(objects), missing)
+    # Texts first, distinct ones after: among objects True, 1 and 1.0 count as the same.
+    nulls = np.asarray(pd.isna(values))
+    absent = frozenset(missing)
+    texts = np.empty(len(objects), dtype=object)
+    texts[:] = [
+        None if null or (type(value) is str and value in absent) else text_of(value, truth)
+        for value, null in zip(objects, nulls, strict=True)
+    ]
+    return _factorized(texts)
+
+
+def text_of(value: Any, truth: tuple[str, str] = ("false", "true")) -> str:
+    """A value as text, the way the database writes it; whole floats without their ".0".
+
+    >>> text_of(3.0), text_of(True), text_of("as it is")
+    ('3', 'true', 'as it is')
+    """
+    try:
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, bool | np.bool_):
+            return truth[bool(value)]
+        if isinstance(value, float | np.floating):
+            return repr(float(value)).removesuffix(".0")
+        if isinstance(value, DateTime):
+            moment = value if value.tzinfo is None else value.astimezone(UTC)
+            text = moment.replace(tzinfo=None).isoformat(sep=" ")
+            return text.rstrip("0") if "." in text else text
+        return str(value)
+    except Exception:
+        # No value of a private row may raise; one that has no text means nothing.
+        return ""
+
+
+def _factorized(values: Any) -> tuple[np.ndarray, np.ndarray]:
+    positions, uniques = pd.factorize(values)
+    return positions, np.asarray(uniques, dtype=object)
+
+
+def _without_missing(
+    positions: np.ndarray, texts: np.ndarray, missing: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    absent = [position for position, text in enumerate(texts) if text in missing]
+    if not absent:
+        return positions, texts
+    places = np.arange(len(texts) + 1)
+    places[absent] = -1
+    places[-1] = -1
+    return places[positions], texts
+
+
+def _utf8(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,280 @@
+"""A schema: the columns of a table, and which of their values are not yet public knowledge.
+
+A schema is frozen and public. It is written as a Table Schema (the Data Package standard), codes
+tables to integers and unit-box floats and back, and keeps account of the values that were read
+off private data ("data") or are to be measured with a share of the budget ("paid").
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from counterpoise.errors import SchemaError
+from counterpoise.schema import table_schema
+from counterpoise.schema.column import MAX_INTEGER_VALUES, Column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from counterpoise.schema.coded import Coded
+
+PAYABLE = ("minimum", "maximum", "enum")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, in order; `missing_values` are the texts that stand for null.
+
+    >>> schema = Schema([Column.integer("age", 0, 99), Column.boolean("member")])
+    >>> schema.names, schema.sizes, schema["member"].categories
+    (('age', 'member'), (20, 2), (False, True))
+    """
+
+    columns: Sequence[Column]
+    missing_values: tuple[str, ...] = ("",)
+
+    def __post_init__(self) -> None:
+        columns = tuple(self.columns)
+        if not columns:
+            raise SchemaError("a schema needs at least one column")
+        if not all(isinstance(column, Column) for column in columns):
+            raise SchemaError("the columns of a schema must be Column values")
+        seen: set[str] = set()
+        for column in columns:
+            # Folded, because database engines do not tell "Age" from "age".
+            if column.name.casefold() in seen:
+                raise SchemaError(
+                    f"column {column.name!r}: names must be unique, whatever the case"
+                )
+            seen.add(column.name.casefold())
+        if isinstance(self.missing_values, str):
+            raise SchemaError("missingValues must be a list of texts")
+        tokens = tuple(dict.fromkeys(self.missing_values))
+        if not all(isinstance(token, str) and "\0" not in token for token in tokens):
+            raise SchemaError("missingValues must be a list of texts")
+        for column in columns:
+            if any(str(category) in tokens for category in column.categories or ()):
+                raise SchemaError(f"column {column.name!r}: a category is also a missing value")
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "missing_values", tokens)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._positions
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[self.index(name)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of codes of each column, counting the one for null."""
+        return tuple(column.size for column in self.columns)
+
+    def shape(self, columns: Iterable[str]) -> tuple[int, ...]:
+        """The sizes of some columns: the shape of their contingency table."""
+        return tuple(self[name].size for name in columns)
+
+    def index(self, name: str) -> int:
+        """The position of a column."""
+        position = self._positions.get(name)
+        if position is None:
+            near = difflib.get_close_matches(str(name), self.names)
+            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+            raise SchemaError(f"the schema has no column {name!r}{hint}")
+        return position
+
+    def select(self, names: Iterable[str]) -> Schema:
+        """The schema of some of the columns, in the order asked for."""
+        return replace(self, columns=tuple(self[name] for name in names))
+
+    def replace(self, column: Column) -> Schema:
+        """The schema with the column of the same name replaced."""
+        position = self.index(column.name)
+        columns = (*self.columns[:position], column, *self.columns[position + 1 :])
+        return replace(self, columns=columns)
+
+    def with_bins(self, count: int) -> Schema:
+        """The schema with `count` bins wherever none are stated.
+
+        Integer columns of few values keep one code for each of them, and columns whose bounds
+        are still to be estimated get their bins too.
+
+        >>> Schema([Column.continuous("x", 0, 1), Column.integer("k", 0, 9)]).with_bins(8).sizes
+        (8, 10)
+        """
+        columns = []
+        for column in self.columns:
+            small = (
+                column.kind == "integer"
+                and column.is_complete
+                and column.high - column.low < MAX_INTEGER_VALUES
+            )
+            if column.is_numeric and column.bins is None and not small:
+                column = replace(column, bins=count)
+            columns.append(column)
+        return replace(self, columns=tuple(columns))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every column can be coded."""
+        return all(column.is_complete for column in self.columns)
+
+    def require_complete(self) -> None:
+        """Raise a SchemaError that names the first column that cannot be coded, if there is one."""
+        for column in self.columns:
+            column.require_complete()
+
+    @property
+    def unconfirmed(self) -> tuple[tuple[str, str], ...]:
+        """The (column, key) pairs read off private data and not yet accepted as public."""
+        return self._marked("data")
+
+    @property
+    def paid(self) -> tuple[tuple[str, str], ...]:
+        """The (column, key) pairs that are measured with a share of the budget."""
+        return self._marked("paid")
+
+    def require_public(self) -> None:
+        """Raise a SchemaError that lists what was read off private data, if anything was."""
+        if self.unconfirmed:
+            marks = ", ".join(f"{name}.{key}" for name, key in self.unconfirmed)
+            raise SchemaError(
+                f"these were read off private data and are not public knowledge: {marks}. For "
+                "each, state a value known without looking at the data; or confirm that the value "
+                "is public (Schema.accept, or remove its mark); or pay for it (Schema.pay, or "
+                '"source": "paid")'
+            )
+
+    def accept(self, column: str, *keys: str) -> Schema:
+        """Confirm that values drafted from data are public; no keys means all of the column's.
+
+        >>> drafted = Column.integer("age", 0, 99, sources={"minimum": "data", "maximum": "data"})
+        >>> Schema([drafted]).accept("age", "minimum").unconfirmed
+        (('age', 'maximum'),)
+        """
+        marked = dict(self[column].sources)
+        chosen = keys or tuple(key for key in marked if marked[key] == "data")
+        return self.replace(self[column].with_sources(dict.fromkeys(chosen, "public")))
+
+    def pay(self, column: str, *keys: str) -> Schema:
+        """Drop bounds or categories, to be measured with a share of the budget.
+
+        No keys means everything that can be paid for. Stated edges go with the bounds.
+        """
+        old = self[column]
+        possible = PAYABLE[:2] if old.is_numeric else PAYABLE[2:]
+        if old.category_type == "boolean":
+            raise SchemaError(f"column {column!r} is true or false: there is nothing to pay for")
+        for key in keys:
+            if key not in possible:
+                payable = " and ".join(possible)
+                raise SchemaError(
+                    f"column {column!r}: a budget can estimate {payable}, not {key!r}"
+                )
+        chosen = keys or possible
+        dropped: dict[str, Any] = {"categories" if key == "enum" else key: None for key in chosen}
+        if isinstance(old.bins, tuple):
+            dropped["bins"] = None
+        return self.replace(replace(old, **dropped).with_sources(dict.fromkeys(chosen, "paid")))
+
+    @classmethod
+    def read(cls, source: str | os.PathLike[str] | Mapping[str, Any] | Schema) -> Schema:
+        """A schema from the path of a JSON file, a Table Schema as a dict, or a schema."""
+        if isinstance(source, Schema):
+            return source
+        if isinstance(source, Mapping):
+            return cls.from_dict(source)
+        if not isinstance(source, str | os.PathLike):
+            raise SchemaError("a schema is a path to a JSON file, a dict, or a Schema")
+        path = Path(source)
+        try:
+            descriptor = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise SchemaError(f"there is no schema file {str(path)!r}") from None
+        except (OSError, UnicodeDecodeError):
+            raise SchemaError(f"the schema file {str(path)!r} cannot be read as UTF-8") from None
+        except (json.JSONDecodeError, RecursionError):
+            raise SchemaError(f"the schema file {str(path)!r} is not valid JSON") from None
+        return cls.from_dict(descriptor)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the schema as JSON; a file is there in full or not at all."""
+        target = Path(path)
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(temporary, target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as a Table Schema."""
+        return table_schema.describe(self.columns, self.missing_values)
+
+    @classmethod
+    def from_dict(cls, descriptor: Mapping[str, Any]) -> Schema:
+        """The schema that a Table Schema describes.
+
+        >>> Schema.from_dict({"fields": [{"name": "member", "type": "boolean"}]}).sizes
+        (3,)
+        """
+        columns, missing_values = table_schema.parse(descriptor)
+        return cls(columns, missing_values)
+
+    def encode(self, table: Any) -> Coded:
+        """Code the rows of a table; no value of a row can make it fail.
+
+        Values outside the bounds are clamped; unlisted categories go to `other`, or are null;
+        what the schema gives no place to takes the first code.
+        """
+        from counterpoise.schema.encoding import encode
+
+        return encode(self, table)
+
+    def decode(self, codes: np.ndarray, rng: np.random.Generator, format: str = "pandas") -> Any:
+        """A table with these codes, drawn uniformly within bins: pandas, polars or arrow."""
+        from counterpoise.schema.decoding import decode
+        from counterpoise.schema.tables import convert
+
+        return convert(decode(self, codes, rng), format)
+
+    def restore(self, table: Any) -> pd.DataFrame:
+        """A table read back from a file, with the dtypes that `decode` gives; more columns stay."""
+        from counterpoise.schema.decoding import restore
+
+        return restore(self, table)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {column.name: position for position, column in enumerate(self.columns)}
+
+    def _marked(self, source: str) -> tuple[tuple[str, str], ...]:
+        return tuple(
+            (column.name, key)
+            for column in self.columns
+            for key, mark in column.sources
+            if mark == source
+        )

@@ -1,0 +1,244 @@
+"""The coding of a column as DuckDB SQL, for tables larger than memory.
+
+Each expression maps a column of any type (text from a CSV, or what a Parquet file holds) to the
+code, or the unit value, that `Schema.encode` gives the same row; text is read by these very
+expressions in memory too, so that there is one reading of it. Nothing here can raise on a value:
+whatever cannot be cast is null. Names and literals are quoted, never pasted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from counterpoise.schema import bins as geometry
+from counterpoise.schema.column import Column
+from counterpoise.schema.rules import LARGEST_INTEGER
+
+# A time of day followed by an offset or the name of a zone.
+_ZONED = "':[0-9.]+ *[-+A-Za-z]'"
+
+
+def quote_name(name: str) -> str:
+    """A name as a SQL identifier.
+
+    >>> quote_name('5" pipe')
+    '"5"" pipe"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """A text as a SQL literal.
+
+    >>> quote_text("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def code_expression(
+    column: Column, source: str | None = None, missing_values: Iterable[str] = ("",)
+) -> str:
+    """SQL for the code of a column; `source` is its name in the relation, if that differs.
+
+    >>> "ENUM('a', 'b')" in code_expression(Column.categorical("letter", ["a", "b"]))
+    True
+    """
+    column.require_complete()
+    missing = tuple(missing_values)
+    name = quote_name(source or column.name)
+    if not column.is_numeric:
+        return _category_code(column, name, missing)
+    value = _read(column, name, missing)
+    code = _bin_code(column, _clamped(column, value))
+    if column.null_code is None:
+        return code
+    return f"CASE WHEN {value} IS NULL THEN {column.null_code} ELSE {code} END"
+
+
+def unit_expression(
+    column: Column, source: str | None = None, missing_values: Iterable[str] = ("",)
+) -> str:
+    """SQL for the unit value of a column, a double between 0 and 1."""
+    column.require_complete()
+    missing = tuple(missing_values)
+    name = quote_name(source or column.name)
+    if not column.is_numeric:
+        code = _category_code(column, name, missing)
+        unit = f"CAST({code} AS DOUBLE) / {_double(max(column.cells - 1, 1))}"
+        is_null = f"{code} = {column.null_code}"
+    else:
+        low, high = column.low, column.high
+        value = _read(column, name, missing)
+        offset = _offset(column, _clamped(column, value))
+        unit = _double(0.5) if low == high else f"{offset} / {_double(high - low)}"
+        is_null = f"{value} IS NULL"
+    if column.null_code is None:
+        return unit
+    return f"CASE WHEN {is_null} THEN {_double(0.5)} ELSE {unit} END"
+
+
+def value_expression(
+    column: Column, source: str | None = None, missing_values: Iterable[str] = ("",)
+) -> str:
+    """SQL for the value of a numeric column, clamped, on the numeric scale; NULL for null."""
+    column.require_complete()
+    value = _read(column, quote_name(source or column.name), tuple(missing_values))
+    return f"CASE WHEN {value} IS NULL THEN NULL ELSE {_clamped(column, value)} END"
+
+
+def text_expression(
+    column: Column, source: str | None = None, missing_values: Iterable[str] = ("",)
+) -> str:
+    """SQL for the text that is compared with text categories; NULL for null."""
+    return _text(quote_name(source or column.name), tuple(missing_values))
+
+
+def _read(column: Column, name: str, missing: tuple[str, ...]) -> str:
+    """The value of a numeric column as a DOUBLE, a DATE or a TIMESTAMP; NULL for null."""
+    if column.kind in ("date", "datetime"):
+        moment = _moment(name, missing)
+        return f"CAST({moment} AS DATE)" if column.kind == "date" else moment
+    number = f"TRY_CAST({name} AS DOUBLE)"
+    read = _by_text(name, _unless_missing(name, number, missing), number)
+    return f"nullif({read}, {_double(float('nan'))})"
+
+
+def _clamped(column: Column, value: str) -> str:
+    """The value within the bounds, on the numeric scale; NULL becomes the minimum.
+
+    least() and greatest() pass over NULL. An expression here holds its operand once, because
+    the text of nested ones would double with every level.
+    """
+    if column.kind in ("integer", "continuous"):
+        low, high = _double(column.low), _double(column.high)
+        within = f"least(greatest({value}, {low}), {high})"
+        return within if column.kind == "continuous" else f"CAST(floor({within}) AS BIGINT)"
+    bounds: tuple[Any, Any] = (column.minimum, column.maximum)
+    type_ = "DATE" if column.kind == "date" else "TIMESTAMP"
+    earliest, latest = (f"{type_} {quote_text(bound.isoformat())}" for bound in bounds)
+    within = f"least(greatest({value}, {earliest}), {latest})"
+    if column.kind == "date":
+        return f"CAST({within} - DATE '1970-01-01' AS BIGINT)"
+    return f"epoch_us({within})"
+
+
+def _bin_code(column: Column, value: str) -> str:
+    cells = column.cells
+    stated = geometry.numbers(column.bins)
+    if cells == 1:
+        return "0"
+    if stated is not None:
+        literal = _double if column.kind == "continuous" else _bigint
+        # A comparison is far quicker than a lambda over a list, and the value is found once.
+        return " + ".join(f"CAST({value} >= {literal(edge)} AS INTEGER)" for edge in stated[1:-1])
+    if column.kind in ("integer", "date"):
+        offset = f"({value} - {_bigint(column.low)})"
+        count = int(column.high - column.low) + 1
+        if cells < count:
+            offset = f"({offset} * {_bigint(cells)}) // {_bigint(count)}"
+        return f"CAST({offset} AS INTEGER)"
+    scale = cells / (column.high - column.low)
+    scaled = f"floor({_offset(column, value)} * {_double(scale)})"
+    return f"CAST(least({scaled}, {_double(cells - 1)}) AS INTEGER)"
+
+
+def _offset(column: Column, value: str) -> str:
+    if column.kind == "continuous":
+        return f"({value} - {_double(column.low)})"
+    return f"CAST({value} - {_bigint(column.low)} AS DOUBLE)"
+
+
+def _category_code(column: Column, name: str, missing: tuple[str, ...]) -> str:
+    assert column.categories is not None
+    codes = {category: code for code, category in enumerate(column.categories)}
+    null_code = column.null_code
+    other = codes[column.other] if column.other is not None else None
+    unlisted = next(code for code in (other, null_code, 0) if code is not None)
+    null = next(code for code in (null_code, other, 0) if code is not None)
+    if column.category_type == "string":
+        key, members = _text(name, missing), [str(category) for category in column.categories]
+    else:
+        key = _whole_number(name, missing, column.category_type == "boolean")
+        members = [str(int(category)) for category in column.categories]
+    # A cast to an ENUM is one hash lookup a row; a CASE, a list or a map is a scan a row.
+    listed = ", ".join(quote_text(member) for member in members)
+    position = f"CAST(enum_code(TRY_CAST({key} AS ENUM({listed}))) AS INTEGER)"
+    code = f"coalesce({position}, {unlisted})"
+    return code if null == unlisted else f"CASE WHEN {key} IS NULL THEN {null} ELSE {code} END"
+
+
+def _text(name: str, missing: tuple[str, ...]) -> str:
+    # Pandas turns whole numbers into floats where there are nulls: 1.0 must match "1".
+    text = f"CAST({name} AS VARCHAR)"
+    number = f"CAST(TRY_CAST({name} AS DOUBLE) AS VARCHAR)"
+    return (
+        f"CASE WHEN typeof({name}) = 'VARCHAR' THEN {_unless_missing(name, text, missing)} "
+        f"WHEN typeof({name}) IN ('DOUBLE', 'FLOAT') "
+        f"THEN nullif(regexp_replace({number}, '\\.0$', ''), 'nan') ELSE {text} END"
+    )
+
+
+def _whole_number(name: str, missing: tuple[str, ...], is_boolean: bool) -> str:
+    """A whole number as text, the empty text (which no category is) for anything else."""
+    number = f"TRY_CAST({name} AS DOUBLE)"
+    is_whole = f"{number} = floor({number}) AND abs({number}) <= {_double(LARGEST_INTEGER)}"
+    read = (
+        f"CASE WHEN {name} IS NULL OR coalesce(isnan({number}), false) THEN NULL "
+        f"WHEN {is_whole} THEN CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR) ELSE '' END"
+    )
+    if is_boolean:
+        word = f"lower(trim(CAST({name} AS VARCHAR)))"
+        read = f"CASE {word} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {read} END"
+    return _unless_missing(name, read, missing)
+
+
+def _moment(name: str, missing: tuple[str, ...]) -> str:
+    text = f"CAST({name} AS VARCHAR)"
+    in_utc = f"timezone('UTC', TRY_CAST({name} AS TIMESTAMPTZ))"
+    of_text = (
+        f"CASE WHEN regexp_matches({text}, {_ZONED}) THEN {in_utc} "
+        f"ELSE TRY_CAST({text} AS TIMESTAMP) END"
+    )
+    # A cast from nanoseconds rounds; numpy cuts down, which keeps a moment within its day.
+    nanoseconds = f"epoch_ns(TRY_CAST({name} AS TIMESTAMP_NS))"
+    cut = f"make_timestamp(({nanoseconds} - ({nanoseconds} % 1000 + 1000) % 1000) // 1000)"
+    # A DATE may lie beyond what a TIMESTAMP can hold.
+    day = f"least(greatest(TRY_CAST({name} AS DATE), DATE '0001-01-01'), DATE '9999-12-31')"
+    return (
+        f"CASE WHEN {name} IS NULL THEN NULL ELSE CASE typeof({name}) "
+        f"WHEN 'VARCHAR' THEN {_unless_missing(name, of_text, missing)} "
+        f"WHEN 'DATE' THEN CAST({day} AS TIMESTAMP) "
+        f"WHEN 'TIMESTAMP WITH TIME ZONE' THEN {in_utc} "
+        f"WHEN 'TIMESTAMP_NS' THEN {cut} "
+        f"WHEN 'TIMESTAMP' THEN TRY_CAST({name} AS TIMESTAMP) "
+        f"WHEN 'TIMESTAMP_S' THEN TRY_CAST({name} AS TIMESTAMP) "
+        f"WHEN 'TIMESTAMP_MS' THEN TRY_CAST({name} AS TIMESTAMP) "
+        f"ELSE TRY_CAST({text} AS TIMESTAMP) END END"
+    )
+
+
+def _by_text(name: str, of_text: str, of_others: str) -> str:
+    if of_text == of_others:
+        return of_others
+    return f"CASE WHEN typeof({name}) = 'VARCHAR' THEN {of_text} ELSE {of_others} END"
+
+
+def _unless_missing(name: str, then: str, missing: tuple[str, ...]) -> str:
+    """An expression, or NULL where the column is one of the texts that stand for null."""
+    if not missing:
+        return then
+    # Not IN: a longer list would be planned as a join, with the cost of one.
+    text = f"CAST({name} AS VARCHAR)"
+    is_token = " OR ".join(f"{text} = {quote_text(token)}" for token in missing)
+    return f"CASE WHEN typeof({name}) = 'VARCHAR' AND ({is_token}) THEN NULL ELSE {then} END"
+
+
+def _double(value: Any) -> str:
+    # A bare 0.1 would be a DECIMAL.
+    return f"CAST({quote_text(repr(float(value)))} AS DOUBLE)"
+
+
+def _bigint(value: Any) -> str:
+    return f"CAST({int(value)} AS BIGINT)"

@@ -1,0 +1,199 @@
+"""Columns as a Table Schema, the JSON of the Data Package standard, and back, without loss.
+
+Types, bounds, categories and nulls stand where the standard has them (`type`, `constraints`,
+`categoriesOrdered`, `missingValues`); what it has no place for (`bins`, `unit`, `other`,
+`source`) stands beside them, where other readers ignore it. https://datapackage.org/standard/table-schema/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date as Date
+from datetime import datetime as DateTime
+from typing import Any
+
+from counterpoise.errors import SchemaError
+from counterpoise.schema.column import Column
+from counterpoise.schema.rules import MARKABLE, SOURCES
+
+_TYPES = {"integer": "integer", "continuous": "number", "date": "date", "datetime": "datetime"}
+_KINDS = {type_: kind for kind, type_ in _TYPES.items()}
+_CATEGORY_TYPES = ("string", "integer", "boolean")
+_MISSPELT = {
+    "min": "minimum",
+    "max": "maximum",
+    "values": "enum",
+    "nullable": "required",
+    "exclusiveMinimum": "minimum",
+    "exclusiveMaximum": "maximum",
+}
+_CONSTRAINTS = ("minimum", "maximum", "enum", "required")
+
+
+def describe(columns: Iterable[Column], missing_values: Iterable[str]) -> dict[str, Any]:
+    """Columns as a Table Schema."""
+    return {
+        "fields": [_describe_column(column) for column in columns],
+        "missingValues": list(missing_values),
+    }
+
+
+def parse(descriptor: Any) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """The columns and the missing values of a Table Schema."""
+    if not isinstance(descriptor, Mapping) or not isinstance(descriptor.get("fields"), list):
+        raise SchemaError('a Table Schema is an object with a list of "fields"')
+    missing = descriptor.get("missingValues", [""])
+    if not isinstance(missing, list):
+        raise SchemaError("missingValues must be a list of texts")
+    tokens: tuple[Any, ...] = tuple(
+        item.get("value") if isinstance(item, Mapping) else item for item in missing
+    )
+    if not all(isinstance(token, str) for token in tokens):
+        raise SchemaError("missingValues must be a list of texts")
+    return tuple(_parse_field(field) for field in descriptor["fields"]), tokens
+
+
+def _describe_column(column: Column) -> dict[str, Any]:
+    field: dict[str, Any] = {
+        "name": column.name,
+        "type": _TYPES.get(column.kind) or column.category_type,
+    }
+    constraints: dict[str, Any] = {}
+    for key in ("minimum", "maximum"):
+        if getattr(column, key) is not None:
+            constraints[key] = _to_json(getattr(column, key))
+    if column.categories is not None and column.categories != (False, True):
+        constraints["enum"] = list(column.categories)
+    elif column.category_type == "integer" and column.categories is not None:
+        # (0, 1) equals (False, True) in Python, and is not it.
+        constraints["enum"] = list(column.categories)
+    if not column.nullable:
+        constraints["required"] = True
+    if constraints:
+        field["constraints"] = constraints
+    if column.kind == "ordinal":
+        field["categoriesOrdered"] = True
+    elif column.category_type == "integer" and column.categories is None:
+        field["categorical"] = True
+    if column.other is not None:
+        field["other"] = column.other
+    if isinstance(column.bins, tuple):
+        field["bins"] = [_to_json(edge) for edge in column.bins]
+    elif column.bins is not None:
+        field["bins"] = column.bins
+    if column.unit is not None:
+        field["unit"] = column.unit
+    if column.sources:
+        field["source"] = dict(column.sources)
+    return field
+
+
+def _parse_field(field: Any) -> Column:
+    if not isinstance(field, Mapping) or not isinstance(field.get("name"), str):
+        raise SchemaError('every field of a Table Schema is an object with a "name"')
+    name = field["name"]
+    constraints = field.get("constraints", {})
+    if not isinstance(constraints, Mapping):
+        raise SchemaError(f"column {name!r}: constraints must be an object")
+    _refuse_misspelt(name, field, constraints)
+    required = constraints.get("required", False)
+    ordered, categorical = field.get("categoriesOrdered", False), field.get("categorical", False)
+    if not all(isinstance(flag, bool) for flag in (required, ordered, categorical)):
+        raise SchemaError(
+            f"column {name!r}: required, categoriesOrdered and categorical must be true or false"
+        )
+    type_ = field.get("type", "string")
+    if type_ not in (*_CATEGORY_TYPES, *_KINDS):
+        known = ", ".join(dict.fromkeys((*_CATEGORY_TYPES, *_KINDS)))
+        raise SchemaError(f"column {name!r}: type must be one of {known}")
+    categories = _categories(name, field, constraints)
+    in_categories = type_ in ("string", "boolean") or (
+        type_ == "integer" and (categories is not None or ordered or categorical)
+    )
+    common: dict[str, Any] = {"nullable": not required, "unit": field.get("unit")}
+    bounds: dict[str, Any] = {key: constraints.get(key) for key in ("minimum", "maximum")}
+    if in_categories:
+        column = Column(
+            name,
+            "ordinal" if ordered else "categorical",
+            categories,
+            other=field.get("other"),
+            bins=field.get("bins"),
+            category_type=None if categories is not None else type_,
+            **bounds,
+            **common,
+        )
+        if column.category_type != type_:
+            raise SchemaError(f"column {name!r}: the enum does not hold values of type {type_}")
+    else:
+        if categories is not None or ordered or categorical:
+            raise SchemaError(
+                f"column {name!r}: categories (enum) belong to type {', '.join(_CATEGORY_TYPES)}"
+            )
+        bins = field.get("bins")
+        column = Column(
+            name,
+            _KINDS[type_],
+            other=field.get("other"),
+            bins=tuple(_from_json(name, type_, edge) for edge in bins)
+            if isinstance(bins, list)
+            else bins,
+            minimum=_from_json(name, type_, bounds["minimum"]),
+            maximum=_from_json(name, type_, bounds["maximum"]),
+            **common,
+        )
+    return column.with_sources(_marks(column, field, constraints))
+
+
+def _refuse_misspelt(name: str, field: Mapping[str, Any], constraints: Mapping[str, Any]) -> None:
+    for wrong, right in _MISSPELT.items():
+        if wrong in constraints or wrong in field:
+            raise SchemaError(f"column {name!r}: {wrong!r} is not understood; use {right!r}")
+    for key in _CONSTRAINTS:
+        if key in field:
+            raise SchemaError(f"column {name!r}: {key!r} belongs inside constraints")
+
+
+def _categories(
+    name: str, field: Mapping[str, Any], constraints: Mapping[str, Any]
+) -> tuple[Any, ...] | None:
+    listed = constraints.get("enum", field.get("categories"))
+    if listed is None:
+        return None
+    if not isinstance(listed, list):
+        raise SchemaError(f"column {name!r}: enum must be a list")
+    return tuple(item.get("value") if isinstance(item, Mapping) else item for item in listed)
+
+
+def _marks(
+    column: Column, field: Mapping[str, Any], constraints: Mapping[str, Any]
+) -> dict[str, str]:
+    source = field.get("source", {})
+    if isinstance(source, Mapping):
+        return dict(source)
+    if source not in SOURCES:
+        raise SchemaError(f"column {column.name!r}: a source is one of {', '.join(SOURCES)}")
+    if source == "paid":
+        # What a budget can estimate, stated or not; a type or a null is never estimated.
+        return dict.fromkeys(("minimum", "maximum") if column.is_numeric else ("enum",), "paid")
+    stated = {**constraints, **field}
+    if field.get("categories") is not None:
+        stated["enum"] = field["categories"]
+    return {key: source for key in MARKABLE if stated.get(key) is not None}
+
+
+def _to_json(bound: Any) -> Any:
+    return bound.isoformat() if isinstance(bound, Date) else bound
+
+
+def _from_json(name: str, type_: str, value: Any) -> Any:
+    if value is None or type_ not in ("date", "datetime"):
+        return value
+    try:
+        if type_ == "date":
+            return Date.fromisoformat(value)
+        return DateTime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise SchemaError(
+            f"column {name!r}: minimum, maximum and edges must be ISO 8601 {type_}s"
+        ) from None

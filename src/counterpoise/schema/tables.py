@@ -1,0 +1,288 @@
+"""Tables in and out: files, pandas, polars, Arrow tables and DuckDB relations.
+
+Files go through DuckDB, so that nothing else is needed; polars and Arrow only where they are used.
+A file is written in full or not at all. Categories are written as what they are (texts, integers),
+a column of datetime64[s] as dates, and every kind of missing value as null.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from counterpoise.errors import TableError
+from counterpoise.schema.files import (
+    as_relation,
+    errors_of,
+    file_columns,
+    is_path,
+    private_errors,
+    refuse_duplicates,
+)
+from counterpoise.schema.schema import Schema
+from counterpoise.schema.sql import quote_name, quote_text
+
+FORMATS = ("pandas", "polars", "arrow")
+# Dates are told from moments by their resolution, wherever a frame is made or written.
+DATE_DTYPE, DATETIME_DTYPE = np.dtype("datetime64[s]"), np.dtype("datetime64[us]")
+
+
+def read_table(source: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """A table as a pandas frame; with `columns`, only those of them that it has.
+
+    `source` is the path of a .csv, .csv.gz, .tsv or .parquet file, a pandas or polars frame, an
+    Arrow table, or a DuckDB relation. Text in a CSV stays text; an empty field is null.
+    """
+    if isinstance(source, pd.DataFrame):
+        names = [str(name) for name in source.columns]
+        refuse_duplicates(names)
+        frame = source.set_axis(names, axis=1)
+        return frame if columns is None else frame[[name for name in columns if name in frame]]
+    if is_path(source):
+        names = list(table_columns(source))
+        with errors_of(source), duckdb.connect() as connection:
+            return _fetch(as_relation(source, connection), _chosen(names, columns))
+    if isinstance(source, duckdb.DuckDBPyRelation):
+        with errors_of(source):
+            return _fetch(source, _chosen(list(table_columns(source)), columns))
+    names = list(table_columns(source))
+    refuse_duplicates(names)
+    if _library(source) == "polars":
+        return _from_polars(source, _chosen(names, columns))
+    chosen = source.select(_chosen(names, columns))
+    return chosen.to_pandas(date_as_object=False)
+
+
+def table_columns(source: Any) -> tuple[str, ...]:
+    """The names of a table's columns, without reading its rows."""
+    if isinstance(source, pd.DataFrame):
+        return tuple(str(name) for name in source.columns)
+    if isinstance(source, duckdb.DuckDBPyRelation):
+        return tuple(source.columns)
+    if is_path(source):
+        return tuple(file_columns(Path(source)))
+    library = _library(source)
+    if library == "polars":
+        return tuple(source.collect_schema().names())
+    if library == "pyarrow" and hasattr(source, "to_pandas") and hasattr(source, "column_names"):
+        return tuple(source.column_names)
+    if library == "pyarrow" and hasattr(source, "to_pandas") and hasattr(source, "schema"):
+        return tuple(source.schema.names)
+    raise TableError(
+        "a table is the path of a .csv, .tsv or .parquet file, a pandas or polars frame, an Arrow "
+        f"table or a DuckDB relation, not {type(source).__name__}"
+    )
+
+
+def check_columns(names: Iterable[str], schema: Schema) -> None:
+    """Raise a TableError unless every column of the schema is there, once; others are ignored.
+
+    >>> from counterpoise.schema import Column
+    >>> check_columns(["id", "age"], Schema([Column.integer("age", 0, 99)]))
+    """
+    names = list(names)
+    refuse_duplicates(names)
+    missing = [name for name in schema.names if name not in set(names)]
+    if missing:
+        near = {hit for name in missing for hit in difflib.get_close_matches(name, names, 1)}
+        hint = f"; it does have {', '.join(map(repr, sorted(near)))}" if near else ""
+        listed = ", ".join(map(repr, missing))
+        raise TableError(f"the table lacks columns that the schema names: {listed}{hint}")
+
+
+def _library(source: Any) -> str:
+    return type(source).__module__.partition(".")[0]
+
+
+def convert(frame: pd.DataFrame, format: str = "pandas") -> Any:
+    """A pandas frame as "pandas", "polars" or "arrow".
+
+    >>> convert(pd.DataFrame({"age": [41]}), "pandas")["age"].tolist()
+    [41]
+    """
+    if format == "pandas":
+        return frame
+    if format not in FORMATS:
+        raise TableError(f"the format of a table is one of {', '.join(FORMATS)}")
+    library = "polars" if format == "polars" else "pyarrow"
+    try:
+        return _to_polars(frame) if format == "polars" else _to_arrow(frame)
+    except ImportError:
+        raise TableError(
+            f"the {format} format needs {library}: pip install 'counterpoise[{format}]'"
+        ) from None
+
+
+def write_parquet(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a frame as Parquet."""
+    _write(frame, Path(path), "FORMAT parquet, COMPRESSION zstd")
+
+
+def write_csv(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a frame as CSV in UTF-8; null is an empty field."""
+    _write(frame, Path(path), "FORMAT csv, HEADER true, NULLSTR ''")
+
+
+def _chosen(names: list[str], columns: Sequence[str] | None) -> list[str]:
+    return names if columns is None else [name for name in columns if name in set(names)]
+
+
+def _fetch(relation: duckdb.DuckDBPyRelation, names: list[str]) -> pd.DataFrame:
+    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    if not names:
+        count = relation.aggregate("count(*)").fetchall()[0][0]
+        return pd.DataFrame(index=pd.RangeIndex(count))
+    exposed = ", ".join(f"{_exposed(name, types[name])} AS {quote_name(name)}" for name in names)
+    arrays = relation.project(exposed).fetchnumpy()
+    return pd.DataFrame({name: _series(arrays[name], types[name]) for name in names})
+
+
+def _exposed(name: str, type_: str) -> str:
+    """A column as a type that numpy holds; years beyond 9999, and infinite ones, are clamped."""
+    quoted = quote_name(name)
+    if type_ == "TIMESTAMP WITH TIME ZONE":
+        quoted, type_ = f"timezone('UTC', {quoted})", "TIMESTAMP"
+    if type_ in ("DATE", "TIMESTAMP"):
+        low, high = f"{type_} '0001-01-01'", f"{type_} '9999-12-31 23:59:59.999999'"
+        clamped = f"least(greatest({quoted}, {low}), {high})"
+        return f"CASE WHEN {quoted} IS NULL THEN NULL ELSE {clamped} END"
+    if type_.startswith("DECIMAL") or "HUGEINT" in type_ or type_ == "BIGNUM":
+        return f"CAST({quoted} AS DOUBLE)"
+    plain = ("BOOLEAN", "VARCHAR", "FLOAT", "DOUBLE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+    return (
+        quoted
+        if type_ in plain or type_.endswith("INT") or type_ == "INTEGER"
+        else f"CAST({quoted} AS VARCHAR)"
+    )
+
+
+def _series(array: np.ndarray, type_: str) -> pd.Series:
+    values, nulls = np.ma.getdata(array), np.ma.getmaskarray(array)
+    if type_ == "DATE":
+        values = values.astype(DATE_DTYPE)
+    if values.dtype == object:
+        values[nulls] = None
+        return pd.Series(values, dtype=np.dtype(object))
+    if not nulls.any():
+        return pd.Series(values)
+    if values.dtype.kind == "b":
+        return pd.Series(pd.arrays.BooleanArray(values, nulls))
+    if values.dtype.kind in "iu":
+        return pd.Series(pd.arrays.IntegerArray(values, nulls))
+    return pd.Series(values).mask(nulls)
+
+
+def _from_polars(source: Any, names: list[str]) -> pd.DataFrame:
+    import polars
+
+    frame = source.lazy().select(names).collect()
+    columns = {}
+    for name in names:
+        series = frame[name]
+        if series.dtype.is_numeric() or series.dtype == polars.Boolean:
+            values = pd.Series(series.to_numpy())
+        elif series.dtype == polars.Date or series.dtype == polars.Datetime:
+            # Polars keeps moments with a time zone in UTC, and hands them over so.
+            values = pd.Series(series.to_numpy())
+            values = values.astype(DATE_DTYPE) if series.dtype == polars.Date else values
+        else:
+            values = pd.Series(series.to_list(), dtype=object)
+        columns[name] = values
+    return pd.DataFrame(columns, columns=names)
+
+
+def _write(frame: pd.DataFrame, path: Path, options: str) -> None:
+    if not len(frame.columns):
+        raise TableError("a table without columns cannot be written")
+    plain = {str(name): _plain(frame.iloc[:, place]) for place, name in enumerate(frame.columns)}
+    if len(plain) < len(frame.columns):
+        raise TableError("a table with several columns of one name cannot be written")
+    # Positions as names, because the database does not tell "Age" from "age".
+    columns = pd.DataFrame(
+        {f"c{place}": values for place, (values, _) in enumerate(plain.values())}
+    )
+    listed = ", ".join(
+        f"CAST(c{place} AS {type_}) AS {quote_name(name)}"
+        for place, (name, (_, type_)) in enumerate(plain.items())
+    )
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        with private_errors("the table"), duckdb.connect() as connection:
+            connection.register("columns", columns)
+            connection.execute(
+                f"COPY (SELECT {listed} FROM columns) TO {quote_text(temporary)} ({options})"
+            )
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _plain(values: pd.Series) -> tuple[pd.Series, str]:
+    """A column as a dtype that DuckDB scans by itself, and the SQL type to write it as."""
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        inner, type_ = _plain(pd.Series(values.cat.categories))
+        return inner.astype(object).reindex(values.cat.codes).reset_index(drop=True), type_
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return values.dt.tz_convert("UTC").dt.tz_localize(None).reset_index(drop=True), "TIMESTAMP"
+    values = values.reset_index(drop=True)
+    if dtype == DATE_DTYPE:
+        return values.astype(DATETIME_DTYPE), "DATE"
+    if pd.api.types.is_datetime64_dtype(dtype):
+        return values, "TIMESTAMP"
+    for is_type, type_ in (
+        (pd.api.types.is_bool_dtype, "BOOLEAN"),
+        (pd.api.types.is_integer_dtype, "BIGINT"),
+        (pd.api.types.is_float_dtype, "DOUBLE"),
+    ):
+        if is_type(dtype):
+            return values, type_
+    return values.astype(object).where(values.notna(), None), "VARCHAR"
+
+
+def _to_polars(frame: pd.DataFrame) -> Any:
+    import polars
+
+    columns = []
+    for name in frame.columns:
+        values = frame[name]
+        nulls = values.isna().to_numpy()
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            categories = values.cat.categories
+            texts = all(isinstance(category, str) for category in categories)
+            dtype = polars.Enum(list(categories)) if texts else None
+            listed = [None if null else value for value, null in zip(values, nulls, strict=True)]
+            columns.append(polars.Series(str(name), listed, dtype=dtype))
+            continue
+        if values.dtype == DATE_DTYPE:
+            plain: Any = values.to_numpy().astype("datetime64[D]")
+        elif isinstance(values.dtype, np.dtype) and values.dtype.kind in "biufM":
+            plain = values.to_numpy()
+        else:
+            plain = [
+                None if null else value
+                for value, null in zip(values.to_numpy(dtype=object), nulls, strict=True)
+            ]
+        columns.append(polars.Series(str(name), plain, nan_to_null=True))
+    return polars.DataFrame(columns)
+
+
+def _to_arrow(frame: pd.DataFrame) -> Any:
+    import pyarrow
+
+    arrays = []
+    for name in frame.columns:
+        values = frame[name]
+        array = pyarrow.Array.from_pandas(values)
+        arrays.append(array.cast(pyarrow.date32()) if values.dtype == DATE_DTYPE else array)
+    return pyarrow.Table.from_arrays(arrays, names=[str(name) for name in frame.columns])
