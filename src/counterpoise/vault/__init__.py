@@ -1,0 +1,42 @@
+"""The vault: the only room with private rows. Budget, ledger, noise, queries, storage.
+
+A query is a file here: its sensitivity and charge in the opening paragraph, the charge before
+the look in its body, an answer that holds noised values only, a method of `Vault` that calls
+it, and an audit in `tests/audits`. Perturbed minimisers, noisy gradients and teacher votes
+belong beside the ones that are here.
+"""
+
+from counterpoise.vault.bounds import NoisyBounds
+from counterpoise.vault.budget import ADD_REMOVE, REPLACE, Budget, Share
+from counterpoise.vault.categories import NoisyCategories
+from counterpoise.vault.counting import count_noise
+from counterpoise.vault.counts import NoisyCounts
+from counterpoise.vault.domain import threshold_delta
+from counterpoise.vault.ledger import Ledger, Spend
+from counterpoise.vault.quantiles import NoisyQuantiles
+from counterpoise.vault.select import Dependence, MarginalError, Score
+from counterpoise.vault.sums import FeatureMap, NoisySums
+from counterpoise.vault.totals import NoisyTotal
+from counterpoise.vault.vault import Vault
+
+__all__ = [
+    "ADD_REMOVE",
+    "REPLACE",
+    "Budget",
+    "Dependence",
+    "FeatureMap",
+    "Ledger",
+    "MarginalError",
+    "NoisyBounds",
+    "NoisyCategories",
+    "NoisyCounts",
+    "NoisyQuantiles",
+    "NoisySums",
+    "NoisyTotal",
+    "Score",
+    "Share",
+    "Spend",
+    "Vault",
+    "count_noise",
+    "threshold_delta",
+]

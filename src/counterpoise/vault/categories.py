@@ -1,0 +1,60 @@
+"""Private categories of a column that the schema does not list: the frequent ones.
+
+Every value that occurs is counted with Gaussian noise, and listed when its noisy count passes
+a threshold. A value that only one person has is listed with probability at most delta, which is
+set aside from the budget's delta; for values that both neighbouring tables have, the counts
+cost one Gaussian event. [Korolova et al. 2009; PRIVACY: ground rule 4]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import norm
+
+from counterpoise.errors import VaultError
+from counterpoise.vault.budget import REPLACE, Share
+from counterpoise.vault.events import GaussianDpEvent
+
+if TYPE_CHECKING:
+    from counterpoise.vault.vault import Vault
+
+
+@dataclass(frozen=True)
+class NoisyCategories:
+    """The categories of `column` whose noisy count passed `threshold`, in sorted order."""
+
+    column: str
+    values: tuple[str, ...]
+    threshold: int
+    private: bool = True
+
+
+def categories(vault: Vault, column: str, share: Share, delta: float) -> NoisyCategories:
+    """List the frequent values of a categorical column; charges a Gaussian event and `delta`."""
+    if vault.schema[column].is_numeric:
+        raise VaultError(f"categories of {column!r}: expected a categorical column")
+    if not 0 < delta < 1:
+        raise VaultError(f"categories of {column!r}: expected delta between 0 and 1")
+    l2_sensitivity, _ = vault.budget.count_sensitivity()
+    scale = share.gaussian_scale(l2_sensitivity)
+    threshold = _threshold(scale, delta, vault.budget.max_rows_per_person, vault.budget.neighbours)
+    vault._charge(f"categories of {column}", GaussianDpEvent(scale / l2_sensitivity), delta)
+    values, exact = vault._storage.distinct(column)
+    listed = vault._noise.gaussian(exact, scale) >= threshold
+    kept = sorted(value for value, keep in zip(values, listed, strict=True) if keep)
+    return NoisyCategories(column, tuple(kept), threshold, vault.private)
+
+
+def _threshold(scale: float, delta: float, rows: int, neighbours: object) -> int:
+    """The least T for which values of one person alone pass with probability at most delta.
+
+    A person has at most `rows` values, each at most `rows` times, so it is enough that
+    rows * P(rows + Z >= T) <= delta; a replaced person has such values on both sides. The tail
+    of the discrete Gaussian at an integer t is at most that of the continuous one at t - 1
+    (Canonne, Kamath and Steinke 2020, proposition 25).
+    """
+    values = rows * (2 if neighbours is REPLACE else 1)
+    return rows + 1 + int(np.ceil(scale * norm.isf(delta / values)))

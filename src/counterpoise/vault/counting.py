@@ -1,0 +1,53 @@
+"""The noise on counts: which law, how much, and what it is charged, from a share and a D.
+
+Discrete Gaussian of scale D2 / sqrt(2 rho) where the budget has a delta, discrete Laplace of scale
+D1 / epsilon where it is pure. [PRIVACY: mechanisms]
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoise.vault.budget import Budget, Share
+from counterpoise.vault.events import DiscreteLaplaceDpEvent, DpEvent, GaussianDpEvent
+from counterpoise.vault.noise import Noise
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """A law of integer noise; all of it public."""
+
+    law: str  # "gaussian" or "laplace"
+    scale: float
+    event: DpEvent
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise."""
+        if self.law == "gaussian":
+            return self.scale
+        # P(z) proportional to q^|z| has variance 2 q / (1 - q)^2.
+        ratio = math.exp(-1 / self.scale)
+        return math.sqrt(2 * ratio) / (1 - ratio)
+
+    def exceeded_by_chance(self, cells: int, chance: float) -> float:
+        """A height that none of `cells` draws exceeds, but for about `chance`."""
+        if self.law == "gaussian":
+            return self.scale * math.sqrt(2 * math.log(cells / chance))
+        return self.scale * math.log(cells / chance)
+
+    def add(self, noise: Noise, values: np.ndarray) -> np.ndarray:
+        """Exact integers in, noised integers out."""
+        draw = noise.gaussian if self.law == "gaussian" else noise.laplace
+        return draw(values, self.scale)
+
+
+def count_noise(budget: Budget, share: Share, tables: int = 1) -> CountNoise:
+    """The noise for `tables` contingency tables asked for together."""
+    l2_sensitivity, l1_sensitivity = budget.count_sensitivity(tables)
+    if share.pure:
+        scale = share.laplace_scale(l1_sensitivity)
+        return CountNoise("laplace", scale, DiscreteLaplaceDpEvent(1 / scale, l1_sensitivity))
+    scale = share.gaussian_scale(l2_sensitivity)
+    return CountNoise("gaussian", scale, GaussianDpEvent(scale / l2_sensitivity))

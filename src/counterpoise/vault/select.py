@@ -1,0 +1,115 @@
+"""Private selection: one of several public candidates, by a score that the vault computes.
+
+The exponential mechanism picks candidate i with probability proportional to
+exp(epsilon u_i / (2 D)), where D is the sensitivity of the scores. It is epsilon-DP and, having
+bounded range, (epsilon^2/8)-zCDP. Scores are rounded to a grid first, and the rounding is added
+to D. A score sees exact counts, so scores live in this room. [PRIVACY: mechanisms]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from counterpoise.errors import VaultError
+from counterpoise.vault.budget import Budget, Share
+from counterpoise.vault.counts import check_clique
+from counterpoise.vault.events import ExponentialDpEvent
+
+if TYPE_CHECKING:
+    from counterpoise.vault.vault import Vault
+
+# Scores are rounded to this part of their sensitivity.
+_SCORE_PLACES = 2.0**-20
+
+
+class Score(Protocol):
+    """A score of contingency tables, with the most that one person's rows can change it."""
+
+    def sensitivity(self, budget: Budget) -> float:
+        """The largest change of any candidate's score between neighbouring tables."""
+        ...
+
+    def values(self, tables: Sequence[np.ndarray]) -> np.ndarray:
+        """One score a candidate, from the exact table of each; higher is chosen more often."""
+        ...
+
+
+@dataclass(frozen=True)
+class MarginalError:
+    """How badly public estimates miss the private tables, in L1, less a public allowance.
+
+    score_i = weight_i (norm1(table_i - estimate_i) - allowance_i). A row more or less changes a
+    table by one count and so the norm by at most one; a replaced row by at most two.
+    """
+
+    estimates: Sequence[np.ndarray]
+    weights: np.ndarray
+    allowances: np.ndarray
+
+    def sensitivity(self, budget: Budget) -> float:
+        """max |weight|, times two for a replaced row, times the rows of a person."""
+        return budget.row_sensitivity(float(np.max(np.abs(self.weights))))
+
+    def values(self, tables: Sequence[np.ndarray]) -> np.ndarray:
+        """The weighted L1 errors."""
+        errors = [
+            np.abs(table - estimate).sum()
+            for table, estimate in zip(tables, self.estimates, strict=True)
+        ]
+        return np.asarray(self.weights) * (np.array(errors) - self.allowances)
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """How much the first column of a table depends on the others: n times a total variation.
+
+    score = 1/2 norm1(table - product), with product(x, y) = table(x, .) table(., y) / n.
+    Adding a row changes the table by 1, and the product by
+    norm1(outer(c, d) (1/(n+1) - 1/n)) + norm1(outer(e, d) + outer(c, e) + e e) / (n+1)
+    <= n/(n+1) + (2n+1)/(n+1) < 3, so the score by less than 2; a replaced row by less than 4.
+    """
+
+    def sensitivity(self, budget: Budget) -> float:
+        """Two a row that is added or removed."""
+        return budget.row_sensitivity(2.0)
+
+    def values(self, tables: Sequence[np.ndarray]) -> np.ndarray:
+        """The dependence in each table."""
+        return np.array([_dependence(table) for table in tables])
+
+
+def _dependence(table: np.ndarray) -> float:
+    joint = table.reshape(table.shape[0], -1).astype(float)
+    rows = joint.sum()
+    if rows == 0:
+        return 0.0
+    product = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / rows
+    return float(np.abs(joint - product).sum() / 2)
+
+
+def select(vault: Vault, candidates: Sequence[Sequence[str]], score: Score, share: Share) -> int:
+    """The index of one of the candidate cliques; charges one exponential mechanism."""
+    wanted = [tuple(candidate) for candidate in candidates]
+    if not wanted:
+        raise VaultError("select: expected at least one candidate")
+    for candidate in wanted:
+        check_clique(vault, candidate)
+    sensitivity = score.sensitivity(vault.budget)
+    vault._charge(
+        f"selection among {len(wanted)} marginals", ExponentialDpEvent(share.selection_epsilon)
+    )
+    scores = score.values(vault._storage.counts(wanted))
+    return exponential_choice(vault, scores, sensitivity, share.selection_epsilon)
+
+
+def exponential_choice(vault: Vault, scores: np.ndarray, sensitivity: float, epsilon: float) -> int:
+    """Draw an index by the exponential mechanism; the caller has charged it."""
+    step = sensitivity * _SCORE_PLACES
+    # Rounding moves a score by at most half a step, so a difference by at most one; another step
+    # covers the floating-point error of the score itself, up to a thousand million rows.
+    rate = epsilon * step / (2 * (sensitivity + 2 * step))
+    return vault._noise.choose(np.rint(np.asarray(scores) / step).astype(np.int64), rate)

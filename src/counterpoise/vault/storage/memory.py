@@ -1,0 +1,97 @@
+"""Private rows in memory, as codes and unit-box values; the table itself is let go.
+
+Only columns whose domain is still to be paid for are kept as they came, until it has been.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from counterpoise.schema import Coded, Column, Schema
+from counterpoise.schema.reading import distinct_texts
+from counterpoise.vault.storage.cache import CountCache
+
+
+class MemoryStorage:
+    """Codes in memory; counts are remembered, because selection asks for them again."""
+
+    def __init__(self, table: pd.DataFrame, schema: Schema):
+        self._schema = schema
+        self._rows = len(table)
+        self._cache = CountCache()
+        self._raw: pd.DataFrame | None = None
+        self._coded: Coded | None = None
+        if schema.is_complete:
+            self._coded = schema.encode(table)
+        else:
+            self._raw = table[list(schema.names)]
+
+    def rows(self) -> int:
+        """The number of rows."""
+        return self._rows
+
+    def counts(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
+        """The contingency table of each clique."""
+        return [self._count(clique) for clique in cliques]
+
+    def unit_counts(self, column: str, cells: int) -> np.ndarray:
+        """Rows in each of `cells` equal parts of a column's range, without the nulls."""
+        coded = self._complete()
+        index = self._schema.index(column)
+        present = coded.codes[:, index] != self._schema[column].null_code
+        units = coded.units[present, index]
+        return np.bincount(np.minimum((units * cells).astype(np.int64), cells - 1), minlength=cells)
+
+    def provisional_counts(self, column: Column) -> np.ndarray:
+        """Rows in each cell of a column coded as `column` says, without the nulls."""
+        assert self._raw is not None
+        coded = Schema((column,), self._schema.missing_values).encode(self._raw[[column.name]])
+        return np.bincount(coded.codes[:, 0], minlength=column.size)[: column.cells]
+
+    def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
+        """The values of a column that the schema does not list, as text, and their counts."""
+        assert self._raw is not None
+        positions, texts = distinct_texts(self._raw[column], self._schema.missing_values)
+        found = np.bincount(positions[positions >= 0], minlength=len(texts))
+        present = np.flatnonzero(found)
+        return [str(texts[place]) for place in present], found[present]
+
+    def batches(self, rows: int) -> Iterator[Coded]:
+        """All rows, at most `rows` at a time."""
+        coded = self._complete()
+        for start in range(0, self._rows, rows):
+            yield coded.take(np.arange(start, min(start + rows, self._rows)))
+
+    def settle(self, schema: Schema) -> None:
+        """Code the rows by a schema in which what was open has been paid for."""
+        if self._raw is not None:
+            self._coded = schema.encode(self._raw)
+            self._raw = None
+        self._schema = schema
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        self._raw = self._coded = None
+        self._cache.clear()
+
+    def _complete(self) -> Coded:
+        if self._coded is None:
+            self._schema.require_complete()
+        assert self._coded is not None
+        return self._coded
+
+    def _count(self, clique: tuple[str, ...]) -> np.ndarray:
+        known = self._cache.get(clique)
+        if known is not None:
+            return known
+        codes = self._complete().codes
+        shape = self._schema.shape(clique)
+        cell = np.zeros(self._rows, dtype=np.int64)
+        for name, size in zip(clique, shape, strict=True):
+            cell *= size
+            cell += codes[:, self._schema.index(name)]
+        table = np.bincount(cell, minlength=math.prod(shape)).reshape(shape)
+        self._cache.keep(clique, table)
+        return table

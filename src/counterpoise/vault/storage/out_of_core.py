@@ -1,0 +1,198 @@
+"""Private rows where they are, scanned by DuckDB: for files and tables larger than memory.
+
+The coding of each column is a SQL expression, so contingency tables come from GROUP BY, many
+of them in one scan by GROUPING SETS, and the rows are never loaded. DuckDB may not spill to
+disk: nothing private is written anywhere. Its error messages quote rows, so they are replaced.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from counterpoise.schema import (
+    Coded,
+    Column,
+    Schema,
+    as_relation,
+    code_expression,
+    private_errors,
+    unit_expression,
+)
+from counterpoise.schema.sql import quote_name, text_expression
+from counterpoise.vault.storage.cache import CountCache
+
+_MEMORY_LIMIT = "1GB"
+
+# A scan answers this many cliques over this many columns: the hash tables stay small, and the
+# grouping identifier stays within 63 bits.
+_CLIQUES_A_SCAN = 64
+_COLUMNS_A_SCAN = 48
+
+_VECTOR = 2048
+
+
+class DuckDBStorage:
+    """A file or a DuckDB relation; every question is a scan, and counts are remembered."""
+
+    def __init__(self, table: Any, schema: Schema):
+        self._schema = schema
+        self._connection = duckdb.connect(config={"memory_limit": _MEMORY_LIMIT})
+        self._connection.execute("SET temp_directory = ''")
+        self._connection.execute("SET preserve_insertion_order = false")
+        self._relation = as_relation(table, self._connection)
+        self._is_ours = self._relation is not table
+        self._cache = CountCache()
+
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self._ask("SELECT count(*) AS n FROM private_rows")["n"][0])
+
+    def counts(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
+        """The contingency table of each clique."""
+        self._schema.require_complete()
+        known = {clique: self._cache.get(clique) for clique in cliques}
+        found = {clique: table for clique, table in known.items() if table is not None}
+        for batch in _batches_of_cliques([clique for clique in known if clique not in found]):
+            for clique, table in zip(batch, self._scan(batch), strict=True):
+                found[clique] = table
+                self._cache.keep(clique, table)
+        return [found[clique] for clique in cliques]
+
+    def unit_counts(self, column: str, cells: int) -> np.ndarray:
+        """Rows in each of `cells` equal parts of a column's range, without the nulls."""
+        described = self._schema[column]
+        unit = unit_expression(described, missing_values=self._schema.missing_values)
+        code = self._code(described)
+        null = -1 if described.null_code is None else described.null_code
+        return self._group(
+            f"least(CAST(floor(({unit}) * {cells}) AS INTEGER), {cells - 1})",
+            cells,
+            f"({code}) <> {null}",
+        )
+
+    def provisional_counts(self, column: Column) -> np.ndarray:
+        """Rows in each cell of a column coded as `column` says, without the nulls."""
+        return self._group(self._code(column), column.size)[: column.cells]
+
+    def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
+        """The values of a column that the schema does not list, as text, and their counts."""
+        text = text_expression(self._schema[column], missing_values=self._schema.missing_values)
+        found = self._ask(
+            f"SELECT value, count(*) AS n FROM (SELECT {text} AS value FROM private_rows) "
+            "WHERE value IS NOT NULL GROUP BY value"
+        )
+        return [str(value) for value in found["value"]], np.asarray(found["n"], dtype=np.int64)
+
+    def batches(self, rows: int) -> Iterator[Coded]:
+        """All rows, at most about `rows` at a time."""
+        self._schema.require_complete()
+        columns = [
+            f"{self._code(column)} AS c{i}, "
+            f"{unit_expression(column, missing_values=self._schema.missing_values)} AS u{i}"
+            for i, column in enumerate(self._schema)
+        ]
+        for frame in self._stream(", ".join(columns), rows):
+            size = len(self._schema)
+            codes = np.empty((len(frame), size), dtype=np.int32, order="F")
+            units = np.empty((len(frame), size), dtype=np.float64, order="F")
+            for i in range(size):
+                codes[:, i] = frame[f"c{i}"]
+                units[:, i] = frame[f"u{i}"]
+            yield Coded(self._schema, codes, units)
+
+    def settle(self, schema: Schema) -> None:
+        """Go on with a schema in which what was open has been paid for."""
+        self._schema = schema
+
+    def close(self) -> None:
+        """Let go of the table, and of the counts that were remembered."""
+        self._cache.clear()
+        del self._relation
+        self._connection.close()
+
+    def _scan(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
+        """The tables of a few cliques, in one pass over the rows."""
+        names = list(dict.fromkeys(name for clique in cliques for name in clique))
+        place = {name: i for i, name in enumerate(names)}
+        coded = ", ".join(f"{self._code(self._schema[name])} AS c{i}" for name, i in place.items())
+        every = ", ".join(f"c{i}" for i in range(len(names)))
+        sets = ["(" + ", ".join(f"c{place[name]}" for name in clique) + ")" for clique in cliques]
+        found = self._ask(
+            f"SELECT {every}, count(*) AS n, grouping_id({every}) AS absent "
+            f"FROM (SELECT {coded} FROM private_rows) GROUP BY GROUPING SETS ({', '.join(sets)})"
+        )
+        tables = []
+        for clique in cliques:
+            shape = self._schema.shape(clique)
+            # A column that is not grouped by sets its bit; the first column has the highest.
+            absent = sum(
+                1 << (len(names) - 1 - i) for name, i in place.items() if name not in clique
+            )
+            here = found["absent"] == absent
+            cell = np.ravel_multi_index(
+                [np.asarray(found[f"c{place[name]}"][here], dtype=np.int64) for name in clique],
+                shape,
+            )
+            table = np.zeros(math.prod(shape), dtype=np.int64)
+            table[cell] = found["n"][here]
+            tables.append(table.reshape(shape))
+        return tables
+
+    def _code(self, column: Column) -> str:
+        return code_expression(column, missing_values=self._schema.missing_values)
+
+    def _group(self, expression: str, cells: int, condition: str = "true") -> np.ndarray:
+        found = self._ask(
+            f"SELECT {expression} AS cell, count(*) AS n FROM private_rows "
+            f"WHERE {condition} GROUP BY cell"
+        )
+        table = np.zeros(cells, dtype=np.int64)
+        table[np.asarray(found["cell"], dtype=np.int64)] = found["n"]
+        return table
+
+    def _ask(self, sql: str) -> dict[str, np.ndarray]:
+        with private_errors("the private table"):
+            answer = self._relation.query("private_rows", sql)
+            assert answer is not None
+            return answer.fetchnumpy()
+
+    def _stream(self, columns: str, rows: int) -> Iterator[pd.DataFrame]:
+        if not self._is_ours:
+            yield from self._parts(columns, rows)
+            return
+        with private_errors("the private table"):
+            self._relation.create_view("private_rows", replace=True)
+            result = self._connection.execute(f"SELECT {columns} FROM private_rows")
+            while len(frame := result.fetch_df_chunk(max(1, rows // _VECTOR))):
+                yield frame
+
+    def _parts(self, columns: str, rows: int) -> Iterator[pd.DataFrame]:
+        """A relation of the caller's has no result to stream: ask for one hashed part at a time."""
+        parts = max(1, math.ceil(self.rows() / rows))
+        names = ", ".join(quote_name(name) for name in self._schema.names)
+        for part in range(parts):
+            yield pd.DataFrame(
+                self._ask(
+                    f"SELECT {columns} FROM private_rows WHERE hash({names}) % {parts} = {part}"
+                )
+            )
+
+
+def _batches_of_cliques(
+    cliques: Sequence[tuple[str, ...]],
+) -> Iterator[list[tuple[str, ...]]]:
+    batch: list[tuple[str, ...]] = []
+    columns: set[str] = set()
+    for clique in cliques:
+        wider = columns | set(clique)
+        if batch and (len(batch) == _CLIQUES_A_SCAN or len(wider) > _COLUMNS_A_SCAN):
+            yield batch
+            batch, wider = [], set(clique)
+        batch.append(clique)
+        columns = wider
+    if batch:
+        yield batch

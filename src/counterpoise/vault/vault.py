@@ -1,0 +1,160 @@
+"""The vault: the one object that holds private rows, and answers with noise.
+
+It is opened with a table, a public schema and a budget, charges each query to its ledger before
+it looks, and is closed when the work is done. Nothing outside this room touches its storage;
+what it returns holds noised answers only. [PRIVACY: ground rules 1 to 6]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, NoReturn
+
+from counterpoise.errors import VaultError
+from counterpoise.schema import Schema
+from counterpoise.vault import bounds as bounds_query
+from counterpoise.vault import categories as categories_query
+from counterpoise.vault import counts as counts_query
+from counterpoise.vault import domain as domain_query
+from counterpoise.vault import quantiles as quantiles_query
+from counterpoise.vault import select as select_query
+from counterpoise.vault import sums as sums_query
+from counterpoise.vault import totals as totals_query
+from counterpoise.vault.budget import Budget, Share
+from counterpoise.vault.events import DpEvent
+from counterpoise.vault.ledger import Ledger
+from counterpoise.vault.noise import Noise
+from counterpoise.vault.storage import Storage, StorageKind, open_storage
+
+
+class Vault:
+    """Private rows behind a ledger.
+
+    `table` is a path to a CSV or Parquet file, a pandas, polars or Arrow table, or a DuckDB
+    relation. `schema` is a `Schema`, a Table Schema dict, or the path of one; every value in it
+    has to be public knowledge. `storage` is "memory", "duckdb" (a file or relation stays where it
+    is, and may be larger than memory) or "auto": files below 64 MB go to memory. A `seed` makes
+    the noise repeatable, for tests and teaching, and everything that comes out `private=False`.
+
+    >>> import pandas as pd
+    >>> from counterpoise.schema import Column, Schema
+    >>> table = pd.DataFrame({"sex": ["F", "M", "F", "F"]})
+    >>> schema = Schema((Column.categorical("sex", ["F", "M"]),))
+    >>> with Vault(table, schema, Budget(epsilon=50.0, delta=1e-6), seed=1) as vault:
+    ...     [answer] = vault.counts([["sex"]], vault.budget.whole)
+    >>> answer.values
+    array([3, 1])
+    >>> vault.counts([["sex"]], vault.budget.whole)
+    Traceback (most recent call last):
+    counterpoise.errors.VaultError: the vault is closed; open another to ask more
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        schema: Any,
+        budget: Budget,
+        *,
+        storage: StorageKind = "auto",
+        seed: int | None = None,
+    ):
+        public = Schema.read(schema)
+        public.require_public()
+        self.schema = public
+        self.budget = budget
+        self._noise = Noise(seed)
+        self.ledger = Ledger(budget, private=self._noise.private)
+        self._open_storage: Storage | None = open_storage(table, public, storage)
+
+    @property
+    def private(self) -> bool:
+        """Whether what comes out is private: False when the noise comes from a seed."""
+        return self._noise.private
+
+    def counts(
+        self, cliques: Sequence[Sequence[str]], share: Share
+    ) -> list[counts_query.NoisyCounts]:
+        """Noisy contingency tables over sets of columns; one event for all of them."""
+        return counts_query.counts(self, cliques, share)
+
+    def total(self, share: Share | None = None) -> totals_query.NoisyTotal:
+        """The noisy number of rows; free when it is public (replace-one)."""
+        return totals_query.total(self, share)
+
+    def sums(
+        self, features: sums_query.FeatureMap, bound: float, share: Share
+    ) -> sums_query.NoisySums:
+        """Noisy sums of features, each row clipped to norm `bound`; one event."""
+        return sums_query.sums(self, features, bound, share)
+
+    def select(
+        self, candidates: Sequence[Sequence[str]], score: select_query.Score, share: Share
+    ) -> int:
+        """The index of a candidate with a high score; one exponential mechanism."""
+        return select_query.select(self, candidates, score, share)
+
+    def quantiles(
+        self, column: str, probabilities: Sequence[float], share: Share
+    ) -> quantiles_query.NoisyQuantiles:
+        """Quantiles of a numeric column; one exponential mechanism a level of halving."""
+        return quantiles_query.quantiles(self, column, probabilities, share)
+
+    def bounds(self, column: str, share: Share) -> bounds_query.NoisyBounds:
+        """Bounds of a column that the schema leaves open; one event."""
+        return bounds_query.bounds(self, column, share)
+
+    def categories(
+        self, column: str, share: Share, delta: float
+    ) -> categories_query.NoisyCategories:
+        """Frequent categories of a column that the schema leaves open; one event and `delta`."""
+        return categories_query.categories(self, column, share, delta)
+
+    def learn_domain(self, share: Share, delta: float = 0.0) -> Schema:
+        """Pay for all that the schema leaves open, and go on with the complete schema."""
+        return domain_query.learn_domain(self, share, delta)
+
+    def close(self) -> None:
+        """Let go of the private rows; a closed vault answers nothing."""
+        if self._open_storage is not None:
+            self._open_storage.close()
+            self._open_storage = None
+
+    def __enter__(self) -> Vault:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._open_storage is None else "open"
+        return f"<Vault, {state}: {', '.join(self.schema.names)}; {self.ledger!r}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise VaultError("a vault holds private rows and is never copied or pickled")
+
+    @property
+    def _storage(self) -> Storage:
+        self._require_open()
+        assert self._open_storage is not None
+        return self._open_storage
+
+    def _charge(self, query: str, event: DpEvent, delta: float = 0.0) -> None:
+        """Charge a look that is about to happen; a closed vault charges nothing."""
+        self._require_open()
+        self.ledger.spend(query, event, delta)
+
+    def _require_open(self) -> None:
+        if self._open_storage is None:
+            raise VaultError("the vault is closed; open another to ask more")
+
+    def _settle(self, schema: Schema) -> None:
+        """Go on with a schema whose open parts have been paid for."""
+        schema.require_complete()
+        self._storage.settle(schema)
+        self.schema = schema

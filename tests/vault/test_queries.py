@@ -1,0 +1,306 @@
+"""What the queries answer: close to the truth with a large budget, charged as stated."""
+
+import math
+import pickle
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from dp_accounting import GaussianDpEvent
+
+from counterpoise.errors import BudgetError, SchemaError, VaultError
+from counterpoise.schema import Column, Schema
+from counterpoise.vault import Budget, MarginalError, Vault
+from counterpoise.vault.events import DiscreteLaplaceDpEvent, ExponentialDpEvent, PureDpEvent
+
+GENEROUS = Budget(1000.0, 1e-6)
+
+
+class UnitFeatures:
+    """The unit-box values, as features."""
+
+    def __init__(self, schema):
+        self.names = schema.names
+
+    def __call__(self, rows):
+        return rows.units
+
+
+@pytest.fixture(params=["memory", "duckdb", "relation"])
+def open_vault(request, table, schema, tmp_path):
+    """Opens the same rows in each kind of storage."""
+    path = tmp_path / "table.parquet"
+    duckdb.connect().from_df(table).write_parquet(str(path))
+
+    def opened(budget=GENEROUS, schema=schema, **options):
+        if request.param == "memory":
+            return Vault(table, schema, budget, **options)
+        if request.param == "duckdb":
+            return Vault(path, schema, budget, storage="duckdb", **options)
+        return Vault(duckdb.connect().from_parquet(str(path)), schema, budget, **options)
+
+    return opened
+
+
+def test_counts_are_close_to_the_truth_and_have_the_shape_of_the_domain(open_vault, table, schema):
+    with open_vault() as vault:
+        answers = vault.counts([("sex", "grade"), ("age",)], vault.budget.whole)
+        spends = vault.ledger.spends
+    assert [answer.values.shape for answer in answers] == [(2, 4), (20,)]
+    truth = pd.crosstab(table["sex"], table["grade"].fillna("null"))[
+        ["low", "middle", "high", "null"]
+    ]
+    assert abs(answers[0].values - truth.to_numpy()).max() <= 3
+    assert answers[1].values.sum() == pytest.approx(len(table), abs=10)
+    [spend] = spends
+    assert isinstance(spend.event, GaussianDpEvent)
+    # D2 = sqrt(2) for two tables.
+    assert answers[0].deviation == pytest.approx(spend.event.noise_multiplier * math.sqrt(2))
+
+
+def test_empty_cells_are_noised_too(open_vault):
+    with open_vault(Budget(1.0, 1e-6)) as vault:
+        [answer] = vault.counts([("age", "income")], vault.budget.whole)
+    assert (answer.values != 0).mean() > 0.8
+
+
+def test_pure_counts_use_laplace_noise(open_vault):
+    with open_vault(Budget(2.0)) as vault:
+        [answer] = vault.counts([("sex",)], vault.budget.whole)
+        [spend] = vault.ledger.spends
+    assert answer.law == "laplace"
+    assert isinstance(spend.event, DiscreteLaplaceDpEvent)
+    assert vault.ledger.epsilon_spent == pytest.approx(2.0)
+
+
+def test_all_storages_count_alike_whatever_the_order_of_columns(open_vault, table, schema):
+    cliques = [("age", "sex"), ("sex", "age"), ("grade",), ("income", "grade", "sex")]
+    coded = schema.encode(table).codes
+    with open_vault() as vault:
+        found = vault._storage.counts(cliques)
+        again = vault._storage.counts(cliques)
+    for clique, counted, repeated in zip(cliques, found, again, strict=True):
+        expected = np.zeros(schema.shape(clique), dtype=int)
+        np.add.at(expected, tuple(coded[:, schema.index(name)] for name in clique), 1)
+        assert (counted == expected).all()
+        assert (repeated == expected).all()
+
+
+def test_all_storages_stream_the_same_rows(open_vault, table, schema):
+    coded = schema.encode(table)
+    with open_vault() as vault:
+        batches = list(vault._storage.batches(64))
+    assert sum(len(batch) for batch in batches) == len(table)
+    codes = np.concatenate([batch.codes for batch in batches])
+    units = np.concatenate([batch.units for batch in batches])
+    order, expected = (
+        np.lexsort(np.column_stack([c, u]).T)
+        for c, u in ((codes, units), (coded.codes, coded.units))
+    )
+    assert (codes[order] == coded.codes[expected]).all()
+    assert (units[order] == coded.units[expected]).all()
+
+
+def test_the_total_is_noised_under_add_remove_and_exact_under_replace(open_vault, table):
+    with open_vault() as vault:
+        assert vault.total(vault.budget.whole).value == pytest.approx(len(table), abs=3)
+        assert len(vault.ledger.spends) == 1
+    with open_vault(Budget(1.0, 1e-6, "replace")) as vault:
+        assert vault.total().value == len(table)
+        assert vault.ledger.spends == ()
+
+
+def test_sums_are_close_to_the_truth(open_vault, table, schema):
+    truth = schema.encode(table).units.sum(axis=0)
+    with open_vault() as vault:
+        answer = vault.sums(UnitFeatures(schema), math.sqrt(4), vault.budget.whole)
+        [spend] = vault.ledger.spends
+    assert answer.values == pytest.approx(truth, abs=1.0)
+    assert isinstance(spend.event, GaussianDpEvent)
+    assert answer.scale == pytest.approx(2 * spend.event.noise_multiplier, rel=1e-6)
+
+
+def test_pure_sums_use_l2_laplace_noise(open_vault, table, schema):
+    truth = schema.encode(table).units.sum(axis=0)
+    with open_vault(Budget(200.0)) as vault:
+        answer = vault.sums(UnitFeatures(schema), math.sqrt(4), vault.budget.whole)
+        [spend] = vault.ledger.spends
+    assert isinstance(spend.event, PureDpEvent)
+    assert answer.values == pytest.approx(truth, abs=2.0)
+
+
+def test_one_row_moves_a_sum_by_no_more_than_the_bound(schema):
+    class Wild:
+        names = ("a", "b")
+
+        def __call__(self, rows):
+            return np.tile([[1e300, -1e300], [np.nan, np.inf], [3.0, 4.0]], (len(rows) // 3, 1))
+
+    table = pd.DataFrame(
+        {"sex": ["F"] * 3, "grade": ["low"] * 3, "age": [1, 2, 3], "income": [1.0, 2.0, 3.0]}
+    )
+    with Vault(table, schema, Budget(1e8, 1e-6)) as vault:
+        answer = vault.sums(Wild(), 1.0, vault.budget.whole)
+    assert np.linalg.norm(answer.values) < 2.01
+    assert np.isfinite(answer.values).all()
+
+
+def test_the_order_of_rows_leaves_no_trace_in_a_sum(table, schema):
+    answers = []
+    for rows in (table, table.iloc[::-1], table.sample(frac=1, random_state=1)):
+        with Vault(rows, schema, GENEROUS, seed=3) as vault:
+            answers.append(vault.sums(UnitFeatures(schema), 2.0, vault.budget.whole).values)
+    assert (answers[0] == answers[1]).all()
+    assert (answers[0] == answers[2]).all()
+
+
+def test_selection_prefers_the_worst_estimate(open_vault, table, schema):
+    candidates = [("sex",), ("grade",), ("age",)]
+    with open_vault() as vault:
+        exact = vault._storage.counts(candidates)
+        estimates = [exact[0], exact[1] + 40.0, exact[2]]
+        score = MarginalError(estimates, np.ones(3), np.zeros(3))
+        assert vault.select(candidates, score, vault.budget.whole.part(0.5)) == 1
+        # A weight of zero, or a large allowance, takes it out again.
+        score = MarginalError(
+            [exact[0] + 5.0, exact[1] + 40.0, exact[2]], np.array([1, 0, 1]), np.array([0, 0, 50])
+        )
+        assert vault.select(candidates, score, vault.budget.whole.part(0.4)) == 0
+        assert all(isinstance(spend.event, ExponentialDpEvent) for spend in vault.ledger.spends)
+
+
+def test_quantiles_are_close_to_the_truth(open_vault, table, schema):
+    probabilities = [0.1, 0.25, 0.5, 0.75, 0.9]
+    with open_vault() as vault:
+        answer = vault.quantiles("income", probabilities, vault.budget.whole)
+        assert len(vault.ledger.spends) == 3  # ceil(log2(6)) levels
+    assert answer.units * 1000 == pytest.approx(table["income"].quantile(probabilities), rel=0.05)
+    assert (np.diff(answer.units) >= 0).all()
+
+
+def test_quantiles_of_a_category_are_refused(open_vault):
+    with open_vault() as vault, pytest.raises(VaultError, match="'sex'"):
+        vault.quantiles("sex", [0.5], vault.budget.whole)
+    with open_vault() as vault, pytest.raises(VaultError, match="probabilities"):
+        vault.quantiles("age", [0.5, 0.2], vault.budget.whole)
+
+
+def test_overspending_is_refused_before_the_rows_are_read(table, schema, monkeypatch):
+    with Vault(table, schema, Budget(1.0, 1e-6)) as vault:
+        vault.counts([("sex",)], vault.budget.whole)
+
+        def read(*arguments):
+            raise AssertionError("the rows were read")
+
+        for name in ("counts", "rows", "batches", "unit_counts", "provisional_counts", "distinct"):
+            monkeypatch.setattr(vault._storage, name, read)
+        part = vault.budget.whole.part(0.1)
+        score = MarginalError([np.zeros(2)], np.ones(1), np.zeros(1))
+        for ask in (
+            lambda: vault.counts([("sex",)], part),
+            lambda: vault.total(part),
+            lambda: vault.sums(UnitFeatures(schema), 2.0, part),
+            lambda: vault.select([("sex",)], score, part),
+            lambda: vault.quantiles("age", [0.5], part),
+            lambda: vault.bounds("age", part),
+            lambda: vault.categories("sex", part, 1e-7),
+        ):
+            with pytest.raises(BudgetError):
+                ask()
+        assert len(vault.ledger.spends) == 1
+
+
+def test_a_query_that_fails_has_been_charged(schema, tmp_path):
+    """A look that ends in an error is a look: the charge stays."""
+
+    class Broken(UnitFeatures):
+        def __call__(self, rows):
+            raise RuntimeError("broken features")
+
+    table = pd.DataFrame({"sex": ["F"], "grade": ["low"], "age": [1], "income": [1.0]})
+    with Vault(table, schema, Budget(1.0, 1e-6)) as vault:
+        with pytest.raises(RuntimeError):
+            vault.sums(Broken(schema), 2.0, vault.budget.whole)
+        assert len(vault.ledger.spends) == 1
+
+
+def test_group_privacy_multiplies_the_noise_by_the_rows_of_a_person(table, schema):
+    deviations = []
+    for rows in (1, 5):
+        with Vault(table, schema, Budget(1.0, 1e-6, max_rows_per_person=rows)) as vault:
+            deviations.append(vault.counts([("sex",)], vault.budget.whole)[0].deviation)
+    assert deviations[1] == pytest.approx(5 * deviations[0])
+
+
+@pytest.mark.parametrize("clique", [(), ("sex", "sex")])
+def test_an_impossible_clique_is_refused(open_vault, clique):
+    with open_vault() as vault, pytest.raises(VaultError, match="different columns"):
+        vault.counts([clique], vault.budget.whole)
+
+
+def test_a_table_too_large_to_noise_is_refused_and_costs_nothing(table):
+    wide = Schema([Column.continuous(f"x{i}", 0, 1, bins=1000) for i in range(4)])
+    rows = pd.DataFrame({name: [0.5] for name in wide.names})
+    with Vault(rows, wide, GENEROUS) as vault:
+        with pytest.raises(VaultError, match="too many"):
+            vault.counts([wide.names], vault.budget.whole)
+        assert vault.ledger.spends == ()
+
+
+def test_an_unknown_column_is_refused_by_name(open_vault):
+    with open_vault() as vault, pytest.raises(SchemaError, match="sexx"):
+        vault.counts([("sexx",)], vault.budget.whole)
+
+
+def test_a_closed_vault_answers_nothing(open_vault):
+    vault = open_vault()
+    vault.close()
+    vault.close()
+    with pytest.raises(VaultError, match="closed"):
+        vault.counts([("sex",)], vault.budget.whole)
+    assert "closed" in repr(vault)
+
+
+def test_a_vault_is_neither_pickled_nor_copied(open_vault):
+    import copy
+
+    with open_vault() as vault:
+        for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(VaultError, match="never"):
+                attempt(vault)
+
+
+def test_a_vault_shows_schema_and_ledger_only(open_vault, table):
+    with open_vault() as vault:
+        shown = repr(vault)
+    assert "sex, grade, age, income" in shown
+    assert "epsilon 0 of 1000" in shown
+    assert str(len(table)) not in shown
+
+
+def test_a_seed_repeats_everything_and_is_stamped(open_vault):
+    answers = []
+    for _ in range(2):
+        with open_vault(Budget(1.0, 1e-6), seed=11) as vault:
+            [answer] = vault.counts([("age",)], vault.budget.whole)
+            answers.append(answer)
+            assert not vault.private
+            assert not vault.ledger.private
+    assert (answers[0].values == answers[1].values).all()
+    assert not answers[0].private
+
+
+def test_an_unreviewed_schema_is_refused_by_the_vault(table, schema):
+    drafted = schema.replace(
+        Column.integer("age", 18, 89, sources={"minimum": "data", "maximum": "data"})
+    )
+    with pytest.raises(SchemaError, match=r"age\.maximum"):
+        Vault(table, drafted, GENEROUS)
+
+
+def test_duckdb_storage_is_for_files_and_relations(table, schema):
+    with pytest.raises(VaultError, match="file or a DuckDB relation"):
+        Vault(table, schema, GENEROUS, storage="duckdb")
+    with pytest.raises(VaultError, match="storage"):
+        Vault(table, schema, GENEROUS, storage="spark")
