@@ -158,7 +158,7 @@ def test_every_type_of_a_parquet_file_is_coded_alike(tmp_path, type_, zone):
         connection.execute(f"COPY (SELECT {every} FROM (VALUES {values}) AS t(v)) TO '{path}'")
         schema = Schema(COLUMNS)
         if type_ == "TIMESTAMPTZ":
-            # Its text depends on the zone of the session; only its moment does not.
+            # Its text depends on the zone of the connection; only its moment does not.
             schema = schema.select([column.name for column in schema if column.is_numeric])
         codes, units = by_sql(schema, as_relation(path, connection))
     frame = schema.encode(read_table(path))

@@ -45,7 +45,7 @@ def people(rows=3000, seed=0):
 def vault(request, tmp_path):
     path = tmp_path / "people.parquet"
     people().to_parquet(path)
-    return Vault(path, PAID, Budget(4.0, 1e-6), storage=request.param)
+    return Vault(path, PAID, Budget(4.0, 1e-6), storage=request.param, seed=1)
 
 
 def test_what_is_learnt_covers_the_bulk_of_the_data_and_hides_what_is_rare(vault):
@@ -83,7 +83,7 @@ def test_bounds_of_noise_alone_are_refused_with_a_way_out():
 
 
 def test_a_pure_budget_pays_for_bounds_but_not_for_categories():
-    with Vault(people(), PAID, Budget(5.0)) as vault:
+    with Vault(people(), PAID, Budget(5.0), seed=1) as vault:
         found = vault.bounds("height", vault.budget.whole.part(0.5))
         assert (found.minimum, found.maximum) == (128.0, 256.0)
         with pytest.raises(BudgetError, match="delta > 0"):
@@ -92,7 +92,7 @@ def test_a_pure_budget_pays_for_bounds_but_not_for_categories():
 
 def test_a_stated_bound_stays_when_the_other_is_paid_for():
     schema = Schema([Column.continuous("height", minimum=0.0)]).pay("height", "maximum")
-    with Vault(people()[["height"]], schema, Budget(4.0, 1e-6)) as vault:
+    with Vault(people()[["height"]], schema, Budget(4.0, 1e-6), seed=1) as vault:
         learnt = vault.learn_domain(vault.budget.whole.part(0.5))
     assert (learnt["height"].minimum, learnt["height"].maximum) == (0.0, 256.0)
 
@@ -119,3 +119,19 @@ def test_rare_values_pass_as_often_as_delta_allows_when_delta_is_large():
     threshold = _threshold(scale, delta, 1, Budget(1.0).neighbours)
     passed = (1 + sample_by_table("gaussian", scale, 100_000, SeededEntropy(1)) >= threshold).mean()
     assert 0.02 < passed <= delta
+
+
+def test_paid_categories_of_numbers_are_whole_numbers_once_each():
+    codes = ["1"] * 400 + ["01"] * 400 + ["2.0"] * 400 + ["²"] * 400 + ["x"] * 400 + ["-7"] * 400
+    schema = Schema([Column.categorical("code", category_type="integer")]).pay("code")
+    with Vault(pd.DataFrame({"code": codes}), schema, Budget(8.0, 1e-6), seed=1) as vault:
+        learnt = vault.learn_domain(vault.budget.whole_beside(1e-7).part(0.5), 1e-7)
+    assert learnt["code"].categories == (-7, 1, 2)
+
+
+def test_other_takes_a_name_that_is_free():
+    schema = Schema([Column.categorical("city")], missing_values=("", "other")).pay("city")
+    table = pd.DataFrame({"city": ["Oslo"] * 500})
+    with Vault(table, schema, Budget(8.0, 1e-6), seed=1) as vault:
+        learnt = vault.learn_domain(vault.budget.whole_beside(1e-7).part(0.5), 1e-7)
+    assert learnt["city"].categories == ("Oslo", "other_2")

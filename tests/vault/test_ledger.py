@@ -92,7 +92,20 @@ def test_subsampled_gaussian_costs_what_dp_accounting_says():
     theirs = RdpAccountant().compose(event).get_epsilon(1e-5)
     assert ledger.epsilon_spent == pytest.approx(theirs, rel=0.01)
     assert ledger.epsilon_spent == pytest.approx(2.10, abs=0.02)
-    assert ledger.tighter_epsilon == pytest.approx(1.83, abs=0.02)
+    assert ledger.tighter_epsilon == pytest.approx(1.83, abs=0.02)  # as dp_accounting says
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_the_tighter_figure_is_below_the_guarantee_under_both_relations(neighbours):
+    ledger = Ledger(Budget(1.0, 1e-6, neighbours))
+    ledger.spend("counts", GaussianDpEvent(ledger.budget.whole.gaussian_scale(1.0)))
+    assert 0.85 < ledger.tighter_epsilon < ledger.epsilon_spent <= 1.0
+
+
+def test_the_tighter_figure_is_not_claimed_where_discrete_noise_is_easier_to_see_through():
+    ledger = Ledger(Budget(20.0, 1e-6))
+    ledger.spend("counts", GaussianDpEvent(0.5))
+    assert ledger.tighter_epsilon is None
 
 
 def test_subsampling_under_replacement_is_refused():

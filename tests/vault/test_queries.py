@@ -146,6 +146,28 @@ def test_one_row_moves_a_sum_by_no_more_than_the_bound(schema):
     assert np.isfinite(answer.values).all()
 
 
+@pytest.mark.parametrize("shape", ["one column", "many rows a row", "a list of sums"])
+def test_features_of_another_shape_than_announced_are_refused(table, schema, shape):
+    class Misshapen:
+        names = ("a", "b", "c")
+
+        def __call__(self, rows):
+            if shape == "one column":
+                return np.ones((len(rows), 1))
+            return np.ones((100 * len(rows), 3)) if shape == "many rows a row" else np.ones(3)
+
+    with Vault(table, schema, GENEROUS) as vault, pytest.raises(VaultError, match="a row"):
+        vault.sums(Misshapen(), 1.0, vault.budget.whole)
+
+
+def test_a_score_without_sensitivity_is_refused_and_costs_nothing(table, schema):
+    with Vault(table, schema, GENEROUS) as vault:
+        with pytest.raises(VaultError, match="nothing to choose by"):
+            score = MarginalError([np.zeros(2)], np.zeros(1), np.zeros(1))
+            vault.select([("sex",)], score, vault.budget.whole)
+        assert vault.ledger.spends == ()
+
+
 def test_the_order_of_rows_leaves_no_trace_in_a_sum(table, schema):
     answers = []
     for rows in (table, table.iloc[::-1], table.sample(frac=1, random_state=1)):

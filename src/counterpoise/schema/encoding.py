@@ -18,7 +18,7 @@ import pandas as pd
 from counterpoise.schema.bins import bin_codes, unit_values
 from counterpoise.schema.coded import Coded
 from counterpoise.schema.column import Column
-from counterpoise.schema.files import as_relation, errors_of, is_path
+from counterpoise.schema.files import as_relation, connect, errors_of, is_path
 from counterpoise.schema.reading import (
     TextReader,
     distinct_texts,
@@ -68,7 +68,7 @@ def _encode_by_sql(schema: Schema, table: Any) -> Coded:
         for position, column in enumerate(schema)
         for prefix, expression in (("c", code_expression), ("u", unit_expression))
     ]
-    with errors_of(table), duckdb.connect() as connection:
+    with errors_of(table), connect() as connection:
         relation = as_relation(table, connection)
         arrays = relation.project(", ".join(expressions)).fetchnumpy()
     places = range(len(schema))

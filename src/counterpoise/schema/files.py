@@ -26,6 +26,13 @@ DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 PARQUET = ".parquet"
 
 
+def connect(**settings: Any) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection that never writes what it reads to disk."""
+    connection = duckdb.connect(config=settings)
+    connection.execute("SET temp_directory = ''")
+    return connection
+
+
 def as_relation(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     """A file as a DuckDB relation on a connection, for work out of core; relations pass through.
 
@@ -140,7 +147,7 @@ def _parquet_columns(path: Path) -> list[str]:
     query = (
         f"SELECT name, num_children FROM parquet_schema({quote_text(_without_patterns(str(path)))})"
     )
-    with errors_of(path), duckdb.connect() as connection:
+    with errors_of(path), connect() as connection:
         elements = connection.execute(query).fetchall()
     # The tree in depth-first order: the root, then every column followed by what is in it.
     names: list[str] = []

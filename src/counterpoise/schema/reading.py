@@ -19,7 +19,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from counterpoise.schema.files import private_errors
+from counterpoise.schema.files import connect, private_errors
 
 _COARSE_UNITS = ("s", "ms")
 
@@ -28,10 +28,10 @@ _COARSE_UNITS = ("s", "ms")
 def _database(process: int) -> duckdb.DuckDBPyConnection:
     # Opening a database takes longer than most questions to it, so an empty one is kept; not
     # across a fork, which it would not survive.
-    return duckdb.connect()
+    return connect()
 
 
-# Left to the interpreter's own end, the database would complain of leaks.
+# Let go of it while the interpreter is still whole.
 atexit.register(_database.cache_clear)
 
 

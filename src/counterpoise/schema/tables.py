@@ -21,6 +21,7 @@ import pandas as pd
 from counterpoise.errors import TableError
 from counterpoise.schema.files import (
     as_relation,
+    connect,
     errors_of,
     file_columns,
     is_path,
@@ -48,7 +49,7 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> pd.DataFram
         return frame if columns is None else frame[[name for name in columns if name in frame]]
     if is_path(source):
         names = list(table_columns(source))
-        with errors_of(source), duckdb.connect() as connection:
+        with errors_of(source), connect() as connection:
             return _fetch(as_relation(source, connection), _chosen(names, columns))
     if isinstance(source, duckdb.DuckDBPyRelation):
         with errors_of(source):
@@ -216,7 +217,7 @@ def _write(frame: pd.DataFrame, path: Path, options: str) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     try:
-        with private_errors("the table"), duckdb.connect() as connection:
+        with private_errors("the table"), connect() as connection:
             connection.register("columns", columns)
             connection.execute(
                 f"COPY (SELECT {listed} FROM columns) TO {quote_text(temporary)} ({options})"

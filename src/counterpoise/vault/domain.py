@@ -7,6 +7,9 @@ holds noised answers only, and is public from then on. [PRIVACY: ground rule 4]
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,24 +44,34 @@ def learn_domain(vault: Vault, share: Share, delta: float = 0.0) -> Schema:
         part = share.part(1 / len(unknown))
         if "enum" in column.missing:
             found = categories(vault, column.name, part, delta / lists)
-            schema = schema.replace(_with_categories(column, found.values))
+            schema = schema.replace(_with_categories(column, found.values, schema.missing_values))
         else:
             schema = schema.replace(_with_bounds(column, bounds(vault, column.name, part)))
     vault._settle(schema)
     return schema
 
 
-def _with_categories(column: Column, values: tuple[str, ...]) -> Column:
+def _with_categories(
+    column: Column, values: tuple[str, ...], missing_values: tuple[str, ...]
+) -> Column:
     if column.category_type == "integer":
-        numbers = sorted(int(value) for value in values if value.lstrip("-").isdigit())
+        whole = [value for value in values if re.fullmatch(r"-?[0-9]{1,15}(\.0+)?", value)]
+        numbers = sorted({int(value.partition(".")[0]) for value in whole})
         if not numbers:
             raise VaultError(
                 f"categories of {column.name!r}: none is frequent enough to stand clear of the "
                 "noise; state them in the schema, or give the domain a larger share"
             )
         return replace(column, categories=tuple(numbers))
-    listed = tuple(value for value in values if value != OTHER)
-    return replace(column, categories=(*listed, OTHER), other=OTHER)
+    # A name that is not taken: neither by a value nor as a word for null.
+    other = next(name for name in _other_names() if name not in missing_values)
+    listed = tuple(value for value in values if value != other)
+    return replace(column, categories=(*listed, other), other=other)
+
+
+def _other_names() -> Iterator[str]:
+    """`other`, `other_2`, `other_3` and so on."""
+    return itertools.chain([OTHER], (f"{OTHER}_{number}" for number in itertools.count(2)))
 
 
 def _with_bounds(column: Column, found: NoisyBounds) -> Column:

@@ -102,8 +102,9 @@ class Ledger:
         """Epsilon by privacy loss distributions, or None where an event has none."""
         if self.budget.is_pure or not self._spends:
             return None
-        # A coarse grid: 1e-3 costs a tenth of the default's time, and errs upwards.
-        accountant = PLDAccountant(self.budget.neighbours, value_discretization_interval=1e-3)
+        # Noise multipliers are relative to the sensitivity under the budget's own relation, so a
+        # neighbour is one change here. A coarse grid costs a tenth of the time, and errs upwards.
+        accountant = PLDAccountant(ADD_REMOVE, value_discretization_interval=1e-3)
         events = [spend.event for spend in self._spends]
         if not all(accountant.supports(event) and _is_nearly_continuous(event) for event in events):
             return None

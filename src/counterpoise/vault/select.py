@@ -99,6 +99,8 @@ def select(vault: Vault, candidates: Sequence[Sequence[str]], score: Score, shar
     for candidate in wanted:
         check_clique(vault, candidate)
     sensitivity = score.sensitivity(vault.budget)
+    if not sensitivity > 0:
+        raise VaultError("select: a score that no row can change has nothing to choose by")
     vault._charge(
         f"selection among {len(wanted)} marginals", ExponentialDpEvent(share.selection_epsilon)
     )

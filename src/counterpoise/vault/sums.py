@@ -71,7 +71,11 @@ def sums(vault: Vault, features: FeatureMap, bound: float, share: Share) -> Nois
     vault._charge(f"sums of {size} features", event)
     exact = np.zeros(size, dtype=np.int64)
     for rows in vault._storage.batches(max(1, _BATCH_CELLS // size)):
-        exact += grid.round(_clip(features(rows), bound)).sum(axis=0)
+        values = np.asarray(features(rows), dtype=float)
+        if values.shape != (len(rows), size):
+            # One record more must be one vector more, or the bound does not hold.
+            raise VaultError(f"sums: the features have to be one vector of {size} a row")
+        exact += grid.round(_clip(values, bound)).sum(axis=0)
     draw = vault._noise.l2_laplace if share.pure else vault._noise.gaussian
     values = grid.values(draw(exact, scale / grid.step))
     return NoisySums(tuple(features.names), values, scale, law, vault.private)
@@ -85,7 +89,7 @@ def _most_after_rounding(bound: float, size: int, grid: Grid) -> float:
 
 def _clip(values: np.ndarray, bound: float) -> np.ndarray:
     """Rows scaled down to norm at most `bound`; what is not a number counts as zero."""
-    values = np.nan_to_num(np.asarray(values, dtype=float), nan=0.0)
+    values = np.nan_to_num(values, nan=0.0)
     # No coordinate may exceed the bound either; cutting them first keeps the norms finite.
     values = np.clip(values, -bound, bound)
     norms = np.linalg.norm(values, axis=1)

@@ -1,15 +1,15 @@
 """Private rows where they are, scanned by DuckDB: for files and tables larger than memory.
 
 The coding of each column is a SQL expression, so contingency tables come from GROUP BY, many
-of them in one scan by GROUPING SETS, and the rows are never loaded. DuckDB may not spill to
-disk: nothing private is written anywhere. Its error messages quote rows, so they are replaced.
+of them in one scan by GROUPING SETS, and the rows are never loaded. Our connection may not spill
+to disk; a relation of the caller's keeps the caller's settings. DuckDB's errors quote rows, so
+they are replaced.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 
@@ -22,6 +22,7 @@ from counterpoise.schema import (
     private_errors,
     unit_expression,
 )
+from counterpoise.schema.files import connect
 from counterpoise.schema.sql import quote_name, text_expression
 from counterpoise.vault.storage.cache import CountCache
 
@@ -40,8 +41,7 @@ class DuckDBStorage:
 
     def __init__(self, table: Any, schema: Schema):
         self._schema = schema
-        self._connection = duckdb.connect(config={"memory_limit": _MEMORY_LIMIT})
-        self._connection.execute("SET temp_directory = ''")
+        self._connection = connect(memory_limit=_MEMORY_LIMIT)
         self._connection.execute("SET preserve_insertion_order = false")
         self._relation = as_relation(table, self._connection)
         self._is_ours = self._relation is not table
