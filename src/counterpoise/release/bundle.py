@@ -1,0 +1,146 @@
+"""A release on disk: a Data Package of plain files that R, Stata, DuckDB and a browser open.
+
+`datapackage.json` (schema, card, checksums), `synthetic.parquet` (the rows and their weights)
+and `report.html`. No pickle. The folder is written under a temporary name and renamed, so an
+interrupted save leaves what was there before; a damaged file is found by its checksum on load.
+"""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from counterpoise.errors import BundleError
+from counterpoise.release.result import WEIGHT, Release
+from counterpoise.report import release_page
+from counterpoise.schema import Schema
+from counterpoise.schema.tables import read_table, write_parquet
+
+DESCRIPTOR = "datapackage.json"
+TABLE = "synthetic.parquet"
+REPORT = "report.html"
+_PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
+_FORMAT = 1
+
+
+def write_bundle(release: Release, path: Path, overwrite: bool = False) -> Path:
+    """Write `release` to the folder `path`; an existing release is replaced only if asked."""
+    check_target(path, overwrite)
+    target = path.absolute()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        write_parquet(release.table, draft / TABLE)
+        (draft / REPORT).write_text(release_page(release), encoding="utf-8")
+        descriptor = _descriptor(release, target.name, draft)
+        text = json.dumps(descriptor, indent=2, ensure_ascii=False, allow_nan=False)
+        (draft / DESCRIPTOR).write_text(text + "\n", encoding="utf-8")
+        draft.chmod(0o755)
+        _put(draft, target)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    return path
+
+
+def check_target(path: Path, overwrite: bool) -> None:
+    """Refuse a folder that is there, unless it is a release that may be overwritten."""
+    if path.exists():
+        if not overwrite:
+            raise BundleError(f"{path} exists; save elsewhere, or overwrite it on purpose")
+        if not (path / DESCRIPTOR).is_file():
+            raise BundleError(f"{path} is not a release, so it is not overwritten")
+
+
+def load(path: str | Path) -> Release:
+    """Read a release from its folder, checking that every file is what was written."""
+    folder = Path(path)
+    descriptor = _read_descriptor(folder)
+    try:
+        card, resources = descriptor["counterpoise"], descriptor["resources"]
+        written_as = card["format"]
+        schema = Schema.from_dict(_without_weights(resources[0]["schema"]))
+    except (KeyError, IndexError, TypeError):
+        raise BundleError(f"{folder / DESCRIPTOR} does not describe a release") from None
+    if written_as > _FORMAT:
+        raise BundleError(f"{folder} was written by a newer version of counterpoise; upgrade it")
+    for resource in resources:
+        _check(folder, resource)
+    table = schema.restore(read_table(folder / TABLE))
+    return Release(table, schema, card)
+
+
+def _put(draft: Path, target: Path) -> None:
+    if not target.exists():
+        draft.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    target.rename(old / "old")
+    try:
+        draft.rename(target)
+    except BaseException:
+        (old / "old").rename(target)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _descriptor(release: Release, name: str, draft: Path) -> dict[str, Any]:
+    schema = release.schema.to_dict()
+    schema["fields"].append({"name": WEIGHT, "type": "number", "constraints": {"minimum": 0}})
+    return {
+        "$schema": _PROFILE,
+        "name": name.lower().replace(" ", "-"),
+        "title": "Synthetic table with importance weights",
+        "resources": [
+            {
+                "name": "synthetic",
+                "path": TABLE,
+                "format": "parquet",
+                "mediatype": "application/vnd.apache.parquet",
+                **_checksum(draft / TABLE),
+                "schema": schema,
+            },
+            {
+                "name": "report",
+                "path": REPORT,
+                "format": "html",
+                "mediatype": "text/html",
+                **_checksum(draft / REPORT),
+            },
+        ],
+        "counterpoise": {"format": _FORMAT} | release.card,
+    }
+
+
+def _checksum(file: Path) -> dict[str, Any]:
+    content = file.read_bytes()
+    return {"bytes": len(content), "hash": f"sha256:{hashlib.sha256(content).hexdigest()}"}
+
+
+def _read_descriptor(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise BundleError(f"there is no folder {folder}")
+    try:
+        return json.loads((folder / DESCRIPTOR).read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        raise BundleError(f"{folder} is not a release: it has no {DESCRIPTOR}") from None
+    except (OSError, ValueError):
+        raise BundleError(f"{folder / DESCRIPTOR} is damaged: it is not JSON") from None
+
+
+def _check(folder: Path, resource: dict[str, Any]) -> None:
+    file = folder / Path(str(resource.get("path"))).name
+    if not file.is_file():
+        raise BundleError(f"{folder} is incomplete: {file.name} is missing")
+    if _checksum(file)["hash"] != resource.get("hash"):
+        raise BundleError(
+            f"{file} is damaged: its checksum is not the one in {DESCRIPTOR}; get the release again"
+        )
+
+
+def _without_weights(descriptor: dict[str, Any]) -> dict[str, Any]:
+    fields = [field for field in descriptor["fields"] if field["name"] != WEIGHT]
+    return {**descriptor, "fields": fields}

@@ -1,0 +1,114 @@
+"""The plan of a release: its methods and shares, fixed and checked before anything is read.
+
+The domain stage pays for bounds and categories that the schema leaves open, when it does; the
+weights get their part unless their method is free; the synthesizer gets the rest. Whatever can be
+wrong with a request is found here, so that a mistake costs no budget.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from counterpoise.errors import BudgetError, MethodError
+from counterpoise.schema import Schema
+from counterpoise.synthesize import SYNTHESIZERS, Synthesizer
+from counterpoise.vault import Budget, Share, threshold_delta
+from counterpoise.weigh import WEIGHTERS, Weighter
+
+# The part of the budget that the domain gets when any of it is paid for.
+DOMAIN_FRACTION = 0.1
+
+# The part of what is then left that the weights get, when their method needs any.
+WEIGHTS_FRACTION = 0.2
+
+# Up to this many cells the full table is counted, and nothing has to be chosen.
+FEW_CELLS = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be asked of the vault; a share is None for a stage that asks nothing."""
+
+    schema: Schema
+    budget: Budget
+    synthesizer: Synthesizer
+    weighter: Weighter
+    domain_share: Share | None
+    synthesizer_share: Share
+    weights_share: Share | None
+    threshold_delta: float  # the part of delta set aside for private lists of categories
+
+
+def plan_release(
+    schema: Any,
+    budget: Budget,
+    synthesizer: str | Synthesizer = "auto",
+    weights: str | Weighter = "uniform",
+    rows: int | None = None,
+) -> Plan:
+    """Check a request and share the budget; the shares add up to no more than all of it.
+
+    >>> from counterpoise.schema import Column
+    >>> schema = Schema([Column.boolean("ill"), Column.integer("age", 0, 99)])
+    >>> plan = plan_release(schema, Budget(1.0, 1e-6))
+    >>> plan.synthesizer, plan.weights_share
+    (Histogram(most_cells=2000000), None)
+    """
+    public = Schema.read(schema)
+    public.require_public()
+    _check_names(public)
+    _check_open_parts(public, budget)
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+        raise MethodError(f"rows: expected a whole number from 1, not {rows!r}")
+    chosen = best_synthesizer(public, budget) if synthesizer == "auto" else synthesizer
+    method = SYNTHESIZERS.make(chosen)
+    if budget.is_pure and getattr(method, "needs_delta", False):
+        raise BudgetError(
+            f"synthesizer {SYNTHESIZERS.name_of(method)!r} needs delta > 0: state a delta, such as "
+            "1e-9, or choose 'privbayes'"
+        )
+    weighter = WEIGHTERS.make(weights)
+    set_aside = threshold_delta(public, budget.delta)
+    whole = budget.whole_beside(set_aside)
+    domain_part = 0.0 if public.is_complete else DOMAIN_FRACTION
+    weights_part = 0.0 if weighter.is_free else WEIGHTS_FRACTION * (1 - domain_part)
+    return Plan(
+        schema=public,
+        budget=budget,
+        synthesizer=method,
+        weighter=weighter,
+        domain_share=whole.part(domain_part) if domain_part else None,
+        synthesizer_share=whole.part(1 - domain_part - weights_part),
+        weights_share=whole.part(weights_part) if weights_part else None,
+        threshold_delta=set_aside,
+    )
+
+
+def best_synthesizer(schema: Schema, budget: Budget) -> str:
+    """The method that `auto` stands for, from public knowledge alone."""
+    if schema.is_complete and math.prod(schema.sizes) <= FEW_CELLS:
+        return "histogram"
+    return "privbayes" if budget.is_pure else "aim"
+
+
+def _check_names(schema: Schema) -> None:
+    """The release adds the columns `weight`, `weight_1`, `weight_2` and so on."""
+    for name in schema.names:
+        if re.fullmatch(r"weight(_\d+)?", name.casefold()):
+            raise MethodError(
+                f"column {name!r}: the release needs this name for weights; rename it"
+            )
+
+
+def _check_open_parts(schema: Schema, budget: Budget) -> None:
+    """What is missing has to be marked as paid for: an oversight must not spend budget."""
+    paid = set(schema.paid)
+    for column in schema:
+        if any((column.name, key) not in paid for key in column.missing):
+            column.require_complete()
+        if budget.is_pure and "enum" in column.missing:
+            raise BudgetError(
+                f"the categories of {column.name!r} can only be paid for with delta > 0: state "
+                "them in the schema, or state a delta, such as 1e-9"
+            )

@@ -1,0 +1,184 @@
+"""No path lets a canary out: not an object, not a file, not a log line, not an error."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import counterpoise as cp
+from counterpoise.cli import group
+from counterpoise.errors import CounterpoiseError
+from counterpoise.synthesize import SYNTHESIZERS
+from counterpoise.vault import Budget, MarginalError, Vault
+from counterpoise.weigh import WEIGHTERS
+from tests import canary
+
+BUDGET = Budget(1.0, 1e-9)
+
+# A noisy count may happen to equal the exact one, which is no leak but would look like one; with
+# this seed it does not happen.
+SEED = 2
+
+
+@pytest.fixture(scope="module")
+def private_table():
+    return canary.table()
+
+
+@pytest.fixture(scope="module")
+def private_files(private_table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("private")
+    private_table.to_csv(folder / "table.csv", index=False)
+    private_table.to_parquet(folder / "table.parquet")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_canary_in_logs(caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+    yield
+    out, err = capfd.readouterr()
+    assert canary.traces_in_text(caplog.text + out + err) == []
+
+
+class Features:
+    names = ("wealth", "ill")
+
+    def __call__(self, rows):
+        return rows.units[:, [2, 1]]
+
+
+def test_the_search_finds_what_it_should(private_table):
+    assert set(canary.search({"a": [private_table]})) >= {"text", "number", "date"}
+    assert canary.search([("x", np.array([1, canary.ILL]))]) == ["ill"]
+    assert canary.search(ValueError(f"bad value {canary.TEXT}")) == ["text"]
+    try:
+        try:
+            raise KeyError(canary.TEXT)
+        except KeyError:
+            raise ValueError("hidden") from None
+    except ValueError as error:
+        assert canary.search(error) == []
+    assert canary.traces_in_text("there are 90,001 rows") == ["rows"]
+
+
+@pytest.mark.parametrize("source", ["frame", "table.csv", "table.parquet"])
+@pytest.mark.parametrize("storage", ["memory", "duckdb"])
+def test_queries(private_table, private_files, source, storage):
+    if source == "frame" and storage == "duckdb":
+        pytest.skip("a frame is always in memory")
+    table = private_table if source == "frame" else private_files / source
+    with Vault(table, canary.SCHEMA, BUDGET, storage=storage, seed=SEED) as vault:
+        part = vault.budget.whole.part(0.1)
+        score = MarginalError([np.zeros(2)] * 2, np.ones(2), np.zeros(2))
+        answers = [
+            vault.counts([("name",), ("ill", "wealth")], part),
+            vault.total(part),
+            vault.sums(Features(), 2.0, part),
+            vault.select([("ill",), ("ill",)], score, part),
+            vault.quantiles("wealth", [0.5, 0.9], part),
+            repr(vault),
+            str(vault.ledger),
+            vault.ledger.to_dict(),
+        ]
+    assert canary.search(answers) == []
+    # What is left of a closed vault holds nothing either.
+    assert canary.search(vars(vault)) == []
+
+
+def test_the_paid_domain(private_table):
+    schema = cp.Schema(
+        [cp.Column.categorical("name"), cp.Column.continuous("wealth"), cp.Column.date("born")]
+    )
+    schema = schema.pay("name").pay("wealth").pay("born")
+    release = cp.release(private_table, schema, 1.0, 1e-9, rows=500, seed=SEED)
+    assert canary.search(release) == []
+
+
+@pytest.mark.parametrize("synthesizer", list(SYNTHESIZERS))
+def test_models(private_table, synthesizer):
+    with Vault(private_table, canary.SCHEMA, BUDGET, seed=SEED) as vault:
+        model = SYNTHESIZERS.make(synthesizer).fit(vault, vault.budget.whole)
+    assert canary.search(model) == []
+    assert canary.search(model.sample(1000, seed=1)) == []
+    assert canary.search(model.to_arrays()) == []
+
+
+@pytest.mark.parametrize("weights", list(WEIGHTERS))
+def test_weights(private_table, weights):
+    method = WEIGHTERS.make(weights)
+    with Vault(private_table, canary.SCHEMA, BUDGET, seed=SEED) as vault:
+        synthetic = SYNTHESIZERS.make("independent").fit(vault, vault.budget.whole.part(0.5))
+        rows = synthetic.sample(500, seed=1)
+        share = None if method.is_free else vault.budget.whole.part(0.5)
+        model = method.fit(vault, rows, share)
+    assert canary.search([model, model.weigh(rows)]) == []
+
+
+def test_a_release_and_its_bundle(private_table, tmp_path):
+    release = cp.release(private_table, canary.SCHEMA, 1.0, 1e-9, rows=2000, seed=SEED)
+    release.save(tmp_path / "out")
+    assert canary.search(release) == []
+    assert canary.search(cp.load(tmp_path / "out")) == []
+    assert canary.traces_in_files(tmp_path) == []
+
+
+def test_the_command_line(private_files, tmp_path):
+    schema = tmp_path / "schema.json"
+    canary.SCHEMA.write(schema)
+    out = tmp_path / "out"
+    words = ["release", str(private_files / "table.csv"), "--schema", str(schema)]
+    words += ["--epsilon", "1", "--delta", "1e-9", "--seed", str(SEED), "--out", str(out)]
+    run = CliRunner().invoke(group, words)
+    assert run.exit_code == 0, run.output
+    shown = CliRunner().invoke(group, ["inspect", str(out)])
+    assert canary.traces_in_text(run.output + shown.output) == []
+    assert canary.traces_in_files(tmp_path) == []
+
+
+def broken(folder: Path, kind: str) -> Path:
+    """The private file, damaged so that readers are tempted to quote it."""
+    content = (folder / "table.csv").read_bytes()
+    file = folder / f"{kind}.csv"
+    line = f"{canary.TEXT},no,{canary.NUMBER},{canary.DATE}".encode()
+    if kind == "ragged":
+        file.write_bytes(content.replace(line, line + b",one,more"))
+    elif kind == "quote":
+        file.write_bytes(content.replace(line, b'"' + line))
+    elif kind == "encoding":
+        file.write_bytes(content.replace(line, line + b"\xff\xfe"))
+    elif kind == "parquet":
+        file = folder / "truncated.parquet"
+        whole = (folder / "table.parquet").read_bytes()
+        file.write_bytes(whole[: len(whole) // 2])
+    return file
+
+
+@pytest.mark.parametrize("kind", ["ragged", "quote", "encoding", "parquet"])
+@pytest.mark.parametrize("storage", ["memory", "duckdb"])
+def test_errors_about_a_damaged_file(private_files, kind, storage):
+    file = broken(private_files, kind)
+    try:
+        with Vault(file, canary.SCHEMA, BUDGET, storage=storage, seed=SEED) as vault:
+            answer = vault.counts([("name",)], vault.budget.whole)
+    except CounterpoiseError as error:
+        assert canary.search(error) == []
+    else:
+        assert canary.search(answer) == []
+
+
+def test_errors_about_wrong_types(private_table):
+    """A column of the wrong type codes to something; it never raises, and never quotes."""
+    schema = cp.Schema(
+        [
+            cp.Column.integer("name", 0, 9),
+            cp.Column.date(
+                "wealth", pd.Timestamp("2000-01-01").date(), pd.Timestamp("2001-01-01").date()
+            ),
+        ]
+    )
+    with Vault(private_table, schema, BUDGET, seed=SEED) as vault:
+        assert canary.search(vault.counts([("name", "wealth")], vault.budget.whole)) == []
