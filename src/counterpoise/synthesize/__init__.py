@@ -1,6 +1,7 @@
 """Synthesizers: models of a private table, fitted on a vault's noised answers alone."""
 
 from counterpoise.synthesize.aim import Aim, AimModel
+from counterpoise.synthesize.checkpoint import kept_ledger
 from counterpoise.synthesize.histogram import Histogram
 from counterpoise.synthesize.independent import Independent, IndependentModel
 from counterpoise.synthesize.marginal_model import MarginalAnswer, MarginalModel
@@ -23,4 +24,5 @@ __all__ = [
     "Mst",
     "PrivBayes",
     "Synthesizer",
+    "kept_ledger",
 ]

@@ -15,12 +15,14 @@ marginal, measured or not, come with the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from counterpoise.errors import BudgetError
+from counterpoise.synthesize.checkpoint import Checkpoint, Progress
 from counterpoise.synthesize.graphical import (
     Columns,
     Domain,
@@ -66,48 +68,52 @@ class Aim:
 
     needs_delta = True
 
-    def fit(
-        self,
-        vault: Vault,
-        share: Share,
-        *,
-        resume: AimState | None = None,
-        keep: Callable[[AimState], None] | None = None,
-    ) -> AimModel:
+    def fit(self, vault: Vault, share: Share, *, checkpoint: str | Path | None = None) -> AimModel:
         """Measure round by round until the share is spent.
 
-        `keep` is called after every round with all that was paid for; given back as `resume`, with
-        a vault that carries the same ledger on, the work goes on from there.
+        With a `checkpoint` all that was paid for is kept in that file after every round. When the
+        file is there, the work goes on from it, on a vault opened with `ledger=kept_ledger(file)`.
         """
         if share.pure:
             raise BudgetError("aim needs delta > 0: state a delta, or choose 'privbayes'")
         domain = domain_of(vault.schema)
         if self.target is not None:
             vault.schema.index(self.target)
+        kept = None if checkpoint is None else Checkpoint(Path(checkpoint), self._job(vault, share))
         public = vault.total() if vault.budget.neighbours is REPLACE else None
-        state = resume or _begin(vault, domain, share, self)
-        total = total_of(state.measured, public)
+        progress = kept.resume(vault) if kept is not None else None
+        progress = progress or _begin(vault, domain, share, self)
+        total = total_of(progress.measured, public)
         weights = self._candidates(domain, total, vault, share)
-        graph = fit(domain, state.measured, total=total)
+        graph = fit(domain, progress.measured, total=total)
         last: Round | None = None
-        while state.left > 1e-9 * share.amount:
-            state = _with_budget_for_a_round(state)
-            step = _hopeful(state, vault, domain, weights, total)
-            if step is None:
-                state = _grow(state)
+        while progress.left > 1e-9 * share.amount:
+            progress = _with_budget_for_a_round(progress)
+            hopeful = _hopeful(progress, vault, domain, weights, total)
+            if hopeful is None:
+                progress = _grow(progress)
                 continue
-            candidates = _small_enough(domain, state, step, share, self.most_cells)
-            last, measurement = _measure_worst(vault, graph, candidates, weights, state)
-            measured = (*state.measured, measurement)
+            candidates = _small_enough(domain, progress, hopeful, share, self.most_cells)
+            last, measurement = _measure_worst(vault, graph, candidates, weights, progress)
+            measured = (*progress.measured, measurement)
             before = graph
             graph = fit(domain, measured, total=total, warm_start=graph, tolerance=1e-2)
-            state = replace(state, measured=measured, left=state.left - state.round_amount)
+            left = progress.left - progress.round_amount
+            progress = replace(progress, measured=measured, left=left)
             if _taught_little(before, graph, measurement):
-                state = _grow(state)
-            if keep is not None:
-                keep(state)
-        graph = fit(domain, state.measured, total=total, warm_start=graph)
-        return AimModel(vault.schema, graph, state.measured, vault.private, last)
+                progress = _grow(progress)
+            if kept is not None:
+                kept.keep(progress, vault.ledger)
+        graph = fit(domain, progress.measured, total=total, warm_start=graph)
+        return AimModel(vault.schema, graph, progress.measured, vault.private, last)
+
+    def _job(self, vault: Vault, share: Share) -> dict[str, object]:
+        return {
+            "method": "aim",
+            "parameters": asdict(self),
+            "schema": vault.schema.to_dict(),
+            "share": share.amount,
+        }
 
     def _candidates(
         self, domain: Domain, total: float, vault: Vault, share: Share
@@ -125,25 +131,6 @@ class Aim:
             for clique, weight in candidate_weights(domain, workload, self.target).items()
             if domain.cells(clique) <= most or len(clique) == 1
         }
-
-
-@dataclass(frozen=True, eq=False)
-class AimState:
-    """All that was paid for so far, and how the rest is to be spent; noisy answers only."""
-
-    measured: tuple[Measurement, ...]
-    left: float  # rho
-    round_amount: float  # rho of the next round
-
-    @property
-    def measuring(self) -> Share:
-        """The part of the next round that measures."""
-        return Share(MEASURING * self.round_amount, pure=False)
-
-    @property
-    def choosing(self) -> Share:
-        """The part of the next round that chooses."""
-        return Share((1 - MEASURING) * self.round_amount, pure=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,48 +211,60 @@ class AimModel(MarginalModel):
         return pooled
 
 
-def _begin(vault: Vault, domain: Domain, share: Share, method: Aim) -> AimState:
+def _begin(vault: Vault, domain: Domain, share: Share, method: Aim) -> Progress:
     """Measure every one-way marginal, and plan the rounds."""
     columns = [(column,) for column in domain.columns]
     first = share.part(method.first_part)
     measured = tuple(measurement_of(answer) for answer in vault.counts(columns, first))
     rounds = method.rounds or 16 * len(domain)
-    return AimState(measured, share.amount - first.amount, share.amount / rounds)
+    return Progress(measured, share.amount - first.amount, share.amount / rounds)
 
 
-def _with_budget_for_a_round(state: AimState) -> AimState:
+def _measuring(progress: Progress) -> Share:
+    """The part of the next round that measures."""
+    return Share(MEASURING * progress.round_amount, pure=False)
+
+
+def _choosing(progress: Progress) -> Share:
+    """The part of the next round that chooses."""
+    return Share((1 - MEASURING) * progress.round_amount, pure=False)
+
+
+def _with_budget_for_a_round(progress: Progress) -> Progress:
     """The last round takes all that is left, when two more would not fit."""
-    if state.left < 2 * state.round_amount:
-        return replace(state, round_amount=state.left * (1 - 1e-12))
-    return state
+    if progress.left < 2 * progress.round_amount:
+        return replace(progress, round_amount=progress.left * (1 - 1e-12))
+    return progress
 
 
-def _grow(state: AimState) -> AimState:
+def _grow(progress: Progress) -> Progress:
     """Half the noise: four times the budget a round."""
-    return replace(state, round_amount=min(4 * state.round_amount, state.left * (1 - 1e-12)))
+    return replace(
+        progress, round_amount=min(4 * progress.round_amount, progress.left * (1 - 1e-12))
+    )
 
 
 def _hopeful(
-    state: AimState, vault: Vault, domain: Domain, weights: dict[Columns, float], total: float
+    progress: Progress, vault: Vault, domain: Domain, weights: dict[Columns, float], total: float
 ) -> list[Columns] | None:
     """The candidates whose noise is below the largest possible error, 2 n; None if a larger round
     could make more of them hopeful than just columns by themselves."""
-    scale = state.measuring.gaussian_scale(vault.budget.count_sensitivity()[0])
+    scale = _measuring(progress).gaussian_scale(vault.budget.count_sensitivity()[0])
     hopeful = [
         clique for clique in weights if NOISE_A_CELL * scale * domain.cells(clique) < 2 * total
     ]
     if hopeful:
         return hopeful
-    can_grow = state.round_amount < 0.4 * state.left
+    can_grow = progress.round_amount < 0.4 * progress.left
     return None if can_grow else [clique for clique in weights if len(clique) == 1]
 
 
 def _small_enough(
-    domain: Domain, state: AimState, candidates: list[Columns], share: Share, most_cells: int
+    domain: Domain, progress: Progress, candidates: list[Columns], share: Share, most_cells: int
 ) -> list[Columns]:
     """The candidates that keep the model within its size, which grows with the budget spent."""
-    limit = most_cells * (1 - (state.left - state.round_amount) / share.amount)
-    present = [measurement.columns for measurement in state.measured]
+    limit = most_cells * (1 - (progress.left - progress.round_amount) / share.amount)
+    present = [measurement.columns for measurement in progress.measured]
     sizes = model_sizes(domain, present, candidates)
     small = [c for c, size in zip(candidates, sizes, strict=True) if size <= limit]
     return small or [clique for clique in candidates if len(clique) == 1] or [present[0]]
@@ -276,24 +275,24 @@ def _measure_worst(
     graph: GraphicalModel,
     candidates: list[Columns],
     weights: dict[Columns, float],
-    state: AimState,
+    progress: Progress,
 ) -> tuple[Round, Measurement]:
     """Choose the candidate that the model describes worst, and measure it."""
-    scale = state.measuring.gaussian_scale(vault.budget.count_sensitivity()[0])
+    scale = _measuring(progress).gaussian_scale(vault.budget.count_sensitivity()[0])
     estimates = graph.marginals(candidates)
     score = MarginalError(
         estimates,
         np.array([weights[clique] for clique in candidates]),
         np.array([NOISE_A_CELL * scale * estimate.size for estimate in estimates]),
     )
-    place = vault.select(candidates, score, state.choosing)
-    [answer] = vault.counts([candidates[place]], state.measuring)
+    place = vault.select(candidates, score, _choosing(progress))
+    [answer] = vault.counts([candidates[place]], _measuring(progress))
     round_ = Round(
         before=graph,
         chosen=candidates[place],
         error=float(np.abs(answer.values - estimates[place]).sum()),
         scale=scale,
-        epsilon=state.choosing.selection_epsilon,
+        epsilon=_choosing(progress).selection_epsilon,
         weights={clique: weights[clique] for clique in candidates},
         largest_weight=score.sensitivity(vault.budget),
     )

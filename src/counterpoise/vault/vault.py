@@ -36,6 +36,7 @@ class Vault:
     has to be public knowledge. `storage` is "memory", "duckdb" (a file or relation stays where it
     is, and may be larger than memory) or "auto": files below 64 MB go to memory. A `seed` makes
     the noise repeatable, for tests and teaching, and everything that comes out `private=False`.
+    A `ledger` of earlier work under the same budget is carried on.
 
     >>> import pandas as pd
     >>> from counterpoise.schema import Column, Schema
@@ -58,19 +59,23 @@ class Vault:
         *,
         storage: StorageKind = "auto",
         seed: int | None = None,
+        ledger: Ledger | None = None,
     ):
         public = Schema.read(schema)
         public.require_public()
         self.schema = public
         self.budget = budget
         self._noise = Noise(seed)
-        self.ledger = Ledger(budget, private=self._noise.private)
+        self.ledger = Ledger(budget, private=self._noise.private) if ledger is None else ledger
+        if self.ledger.budget != budget:
+            raise VaultError("ledger: expected one under the budget that the vault is opened with")
+        self.ledger.private = self.ledger.private and self._noise.private
         self._open_storage: Storage | None = open_storage(table, public, storage)
 
     @property
     def private(self) -> bool:
-        """Whether what comes out is private: False when the noise comes from a seed."""
-        return self._noise.private
+        """Whether what comes out is private: False when any noise came from a seed."""
+        return self.ledger.private
 
     def counts(
         self, cliques: Sequence[Sequence[str]], share: Share
