@@ -66,6 +66,7 @@ def test_what_is_missing_is_refused_unless_it_is_marked_as_paid(table, schema):
     release = cp.release(table, open_schema.pay("age"), 8.0, 1e-6, rows=30)
     assert release.schema["age"].is_complete
     assert release.ledger.spends[0].stage == "domain"
+    assert release.schema["age"].bins is not None or release.schema["age"].cells <= 64
     assert 0.99 * 8 <= release.ledger.epsilon_spent <= 8
 
 
@@ -93,7 +94,7 @@ def test_both_neighbouring_relations_and_persons(table, schema, neighbours, rows
 def test_schemas_are_taken_as_path_dict_or_value(table, schema, tmp_path):
     schema.write(tmp_path / "schema.json")
     for given in (schema, schema.to_dict(), str(tmp_path / "schema.json")):
-        assert cp.release(table, given, 1.0, 1e-6, rows=10).schema == schema
+        assert cp.release(table, given, 1.0, 1e-6, rows=10).schema.names == schema.names
 
 
 def test_progress_is_told_in_order(table, schema):
@@ -135,10 +136,38 @@ class Costly(Uniform):
 @pytest.mark.parametrize("weighter", [Uniform(), Costly()], ids=["free", "costly"])
 def test_shares_of_the_stages_add_up_to_the_whole(schema, delta, weighter):
     plan = plan_release(schema, Budget(1.0, delta), "independent", weighter)
-    shares = [plan.domain_share, plan.synthesizer_share, plan.weights_share]
+    shares = [plan.domain_share, plan.bins_share, plan.synthesizer_share, plan.weights_share]
     spent = math.fsum(share.amount for share in shares if share is not None)
     assert spent == pytest.approx(Budget(1.0, delta).whole.amount)
     assert (plan.weights_share is None) == weighter.is_free
+
+
+def test_bins_follow_the_number_of_rows_where_none_are_stated():
+    schema = cp.Schema(
+        [
+            cp.Column.continuous("open", 0, 1),
+            cp.Column.continuous("stated", 0, 1, bins=7),
+            cp.Column.integer("few", 0, 9),
+        ]
+    )
+    sizes = []
+    for rows in (200, 50_000):
+        table = pd.DataFrame({name: np.linspace(0, 1, rows) for name in schema.names})
+        release = cp.release(table, schema, 1.0, 1e-6, rows=10)
+        assert release.schema["stated"].cells == 7
+        assert release.schema["few"].cells == 10
+        assert release.ledger.spends[0].query == "number of rows"
+        sizes.append(release.schema["open"].cells)
+    assert sizes[0] < 10 < sizes[1] <= 32
+
+
+def test_bins_are_free_when_the_number_of_rows_is_public():
+    schema = cp.Schema([cp.Column.continuous("x", 0, 1)])
+    table = pd.DataFrame({"x": np.linspace(0, 1, 5000)})
+    release = cp.release(table, schema, 1.0, 1e-6, neighbours="replace", rows=10)
+    assert "number of rows" not in [spend.query for spend in release.ledger.spends]
+    assert release.schema["x"].cells > 10
+    assert 0.99 <= release.ledger.epsilon_spent <= 1.0
 
 
 def test_auto_takes_a_method_that_the_budget_allows(schema):

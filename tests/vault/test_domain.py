@@ -74,6 +74,22 @@ def test_counting_before_the_domain_is_paid_for_is_refused(vault):
     assert vault.ledger.spends == ()
 
 
+def test_it_is_too_late_for_the_domain_once_rows_are_counted():
+    table = pd.DataFrame({"x": [0.5] * 50, "c": ["a"] * 50})
+    schema = Schema([Column.continuous("x", 0, 1), Column.categorical("c", ["a", "b"])])
+    with Vault(table, schema, Budget(1.0, 1e-6)) as vault:
+        part = vault.budget.whole.part(0.1)
+        vault.counts([("x",)], part)
+        for ask in (
+            lambda: vault.bounds("x", part),
+            lambda: vault.categories("c", part, 1e-8),
+            lambda: vault.choose_bins(part),
+        ):
+            with pytest.raises(VaultError, match="before anything is counted"):
+                ask()
+        assert len(vault.ledger.spends) == 1
+
+
 def test_bounds_of_noise_alone_are_refused_with_a_way_out():
     table = pd.DataFrame({"x": [1.0]})
     schema = Schema([Column.continuous("x")]).pay("x")

@@ -210,7 +210,7 @@ def test_quantiles_of_a_category_are_refused(open_vault):
 
 def test_overspending_is_refused_before_the_rows_are_read(table, schema, monkeypatch):
     with Vault(table, schema, Budget(1.0, 1e-6)) as vault:
-        vault.counts([("sex",)], vault.budget.whole)
+        vault.total(vault.budget.whole)
 
         def read(*arguments):
             raise AssertionError("the rows were read")

@@ -103,6 +103,7 @@ def command(
 def _show_plan(plan: Plan) -> None:
     shown = {
         "domain": plan.domain_share,
+        "number of bins": plan.bins_share,
         f"synthesizer {SYNTHESIZERS.name_of(plan.synthesizer)}": plan.synthesizer_share,
         f"weights {WEIGHTERS.name_of(plan.weighter)}": plan.weights_share,
     }

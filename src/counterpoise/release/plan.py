@@ -1,8 +1,9 @@
 """The plan of a release: its methods and shares, fixed and checked before anything is read.
 
-The domain stage pays for bounds and categories that the schema leaves open, when it does; the
-weights get their part unless their method is free; the synthesizer gets the rest. Whatever can be
-wrong with a request is found here, so that a mistake costs no budget.
+The domain stage pays for bounds and categories that the schema leaves open, and for the number of
+rows by which bins are chosen where none are stated. The weights get their part unless their method
+is free; the synthesizer gets the rest. Whatever can be wrong with a request is found here, so that
+a mistake costs no budget.
 """
 
 import math
@@ -13,11 +14,14 @@ from typing import Any
 from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Schema
 from counterpoise.synthesize import SYNTHESIZERS, Synthesizer
-from counterpoise.vault import Budget, Share, threshold_delta
+from counterpoise.vault import REPLACE, Budget, Share, threshold_delta
 from counterpoise.weigh import WEIGHTERS, Weighter
 
 # The part of the budget that the domain gets when any of it is paid for.
 DOMAIN_FRACTION = 0.1
+
+# The part that the number of rows gets, when bins are to be chosen by it.
+BINS_FRACTION = 0.01
 
 # The part of what is then left that the weights get, when their method needs any.
 WEIGHTS_FRACTION = 0.2
@@ -35,6 +39,8 @@ class Plan:
     synthesizer: Synthesizer
     weighter: Weighter
     domain_share: Share | None
+    chooses_bins: bool
+    bins_share: Share | None
     synthesizer_share: Share
     weights_share: Share | None
     threshold_delta: float  # the part of delta set aside for private lists of categories
@@ -72,14 +78,20 @@ def plan_release(
     set_aside = threshold_delta(public, budget.delta)
     whole = budget.whole_beside(set_aside)
     domain_part = 0.0 if public.is_complete else DOMAIN_FRACTION
-    weights_part = 0.0 if weighter.is_free else WEIGHTS_FRACTION * (1 - domain_part)
+    # The number of rows is public when records are replaced, and bins then cost nothing.
+    chooses_bins = any(column.has_open_bins for column in public)
+    bins_part = BINS_FRACTION if chooses_bins and budget.neighbours is not REPLACE else 0.0
+    rest = 1 - domain_part - bins_part
+    weights_part = 0.0 if weighter.is_free else WEIGHTS_FRACTION * rest
     return Plan(
         schema=public,
         budget=budget,
         synthesizer=method,
         weighter=weighter,
         domain_share=whole.part(domain_part) if domain_part else None,
-        synthesizer_share=whole.part(1 - domain_part - weights_part),
+        chooses_bins=chooses_bins,
+        bins_share=whole.part(bins_part) if bins_part else None,
+        synthesizer_share=whole.part(rest - weights_part),
         weights_share=whole.part(weights_part) if weights_part else None,
         threshold_delta=set_aside,
     )

@@ -66,6 +66,9 @@ def release(
             said("domain", 0.0)
             vault.ledger.stage = "domain"
             vault.learn_domain(plan.domain_share, plan.threshold_delta)
+        if plan.chooses_bins:
+            vault.ledger.stage = "domain"
+            vault.choose_bins(plan.bins_share)
         said("synthesizer", 0.1)
         vault.ledger.stage = "synthesizer"
         model = plan.synthesizer.fit(vault, plan.synthesizer_share)

@@ -207,6 +207,14 @@ class Column:
         return self.kind in NUMERIC_KINDS
 
     @property
+    def has_open_bins(self) -> bool:
+        """Whether a number of bins could be chosen: numeric, none stated, not a few integers."""
+        if not self.is_numeric or self.bins is not None:
+            return False
+        few = self.kind == "integer" and self.is_complete
+        return not (few and self.high - self.low < MAX_INTEGER_VALUES)
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """What must still be stated, or paid for, before the column can be coded."""
         if not self.is_numeric:

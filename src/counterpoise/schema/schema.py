@@ -21,7 +21,7 @@ import numpy as np
 
 from counterpoise.errors import SchemaError
 from counterpoise.schema import table_schema
-from counterpoise.schema.column import MAX_INTEGER_VALUES, Column
+from counterpoise.schema.column import Column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,16 +122,10 @@ class Schema:
         >>> Schema([Column.continuous("x", 0, 1), Column.integer("k", 0, 9)]).with_bins(8).sizes
         (8, 10)
         """
-        columns = []
-        for column in self.columns:
-            small = (
-                column.kind == "integer"
-                and column.is_complete
-                and column.high - column.low < MAX_INTEGER_VALUES
-            )
-            if column.is_numeric and column.bins is None and not small:
-                column = replace(column, bins=count)
-            columns.append(column)
+        columns = [
+            replace(column, bins=count) if column.has_open_bins else column
+            for column in self.columns
+        ]
         return replace(self, columns=tuple(columns))
 
     @property

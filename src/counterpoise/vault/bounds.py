@@ -43,6 +43,7 @@ class NoisyBounds:
 def bounds(vault: Vault, column: str, share: Share) -> NoisyBounds:
     """Estimate the bounds of a numeric or date column; charges one contingency table."""
     provisional = _provisional_column(vault.schema[column])
+    vault._storage.require_uncoded()
     noise = count_noise(vault.budget, share)
     vault._charge(f"bounds of {column}", noise.event)
     exact = vault._storage.provisional_counts(provisional)

@@ -38,6 +38,7 @@ def categories(vault: Vault, column: str, share: Share, delta: float) -> NoisyCa
         raise VaultError(f"categories of {column!r}: expected a categorical column")
     if not 0 < delta < 1:
         raise VaultError(f"categories of {column!r}: expected delta between 0 and 1")
+    vault._storage.require_uncoded()
     l2_sensitivity, _ = vault.budget.count_sensitivity()
     scale = share.gaussian_scale(l2_sensitivity)
     threshold = _threshold(scale, delta, vault.budget.max_rows_per_person, vault.budget.neighbours)

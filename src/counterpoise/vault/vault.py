@@ -119,6 +119,10 @@ class Vault:
         """Pay for all that the schema leaves open, and go on with the complete schema."""
         return domain_query.learn_domain(self, share, delta)
 
+    def choose_bins(self, share: Share | None = None) -> Schema:
+        """Choose the number of bins where none is stated, by the number of rows; see `total`."""
+        return domain_query.choose_bins(self, share)
+
     def close(self) -> None:
         """Let go of the private rows; a closed vault answers nothing."""
         if self._open_storage is not None:

@@ -60,8 +60,12 @@ class Storage(Protocol):
         """All rows, at most about `rows` at a time."""
         ...
 
+    def require_uncoded(self) -> None:
+        """Refuse when it is too late to say more of the domain."""
+        ...
+
     def settle(self, schema: Schema) -> None:
-        """Go on with a schema in which what was open has been paid for."""
+        """Go on with a schema that says more of the same columns."""
         ...
 
     def close(self) -> None:

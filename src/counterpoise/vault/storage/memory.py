@@ -1,6 +1,7 @@
 """Private rows in memory, as codes and unit-box values; the table itself is let go.
 
-Only columns whose domain is still to be paid for are kept as they came, until it has been.
+The rows are coded when codes are first asked for. Until then the domain may still be settled:
+bounds and categories that were paid for, bins that were chosen.
 """
 
 import math
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from counterpoise.errors import VaultError
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.reading import distinct_texts
 from counterpoise.vault.storage.cache import CountCache
@@ -21,12 +23,8 @@ class MemoryStorage:
         self._schema = schema
         self._rows = len(table)
         self._cache = CountCache()
-        self._raw: pd.DataFrame | None = None
+        self._raw: pd.DataFrame | None = table[list(schema.names)]
         self._coded: Coded | None = None
-        if schema.is_complete:
-            self._coded = schema.encode(table)
-        else:
-            self._raw = table[list(schema.names)]
 
     def rows(self) -> int:
         """The number of rows."""
@@ -46,12 +44,14 @@ class MemoryStorage:
 
     def provisional_counts(self, column: Column) -> np.ndarray:
         """Rows in each cell of a column coded as `column` says, without the nulls."""
+        self.require_uncoded()
         assert self._raw is not None
         coded = Schema((column,), self._schema.missing_values).encode(self._raw[[column.name]])
         return np.bincount(coded.codes[:, 0], minlength=column.size)[: column.cells]
 
     def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
         """The values of a column that the schema does not list, as text, and their counts."""
+        self.require_uncoded()
         assert self._raw is not None
         positions, texts = distinct_texts(self._raw[column], self._schema.missing_values)
         found = np.bincount(positions[positions >= 0], minlength=len(texts))
@@ -64,11 +64,14 @@ class MemoryStorage:
         for start in range(0, self._rows, rows):
             yield coded.take(np.arange(start, min(start + rows, self._rows)))
 
+    def require_uncoded(self) -> None:
+        """Refuse unless the rows are still as they came."""
+        if self._raw is None:
+            raise VaultError("the domain has to be settled before anything is counted or summed")
+
     def settle(self, schema: Schema) -> None:
-        """Code the rows by a schema in which what was open has been paid for."""
-        if self._raw is not None:
-            self._coded = schema.encode(self._raw)
-            self._raw = None
+        """Go on with a schema that says more of the same columns."""
+        self.require_uncoded()
         self._schema = schema
 
     def close(self) -> None:
@@ -79,7 +82,8 @@ class MemoryStorage:
     def _complete(self) -> Coded:
         if self._coded is None:
             self._schema.require_complete()
-        assert self._coded is not None
+            self._coded = self._schema.encode(self._raw)
+            self._raw = None
         return self._coded
 
     def _count(self, clique: tuple[str, ...]) -> np.ndarray:

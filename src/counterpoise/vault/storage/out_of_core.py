@@ -104,9 +104,13 @@ class DuckDBStorage:
                 units[:, i] = frame[f"u{i}"]
             yield Coded(self._schema, codes, units)
 
+    def require_uncoded(self) -> None:
+        """Always so: the rows stay as they are, and every scan codes them anew."""
+
     def settle(self, schema: Schema) -> None:
-        """Go on with a schema in which what was open has been paid for."""
+        """Go on with a schema that says more of the same columns."""
         self._schema = schema
+        self._cache.clear()
 
     def close(self) -> None:
         """Let go of the table, and of the counts that were remembered."""
