@@ -25,7 +25,7 @@ class Registry(Generic[Method]):
     True
     >>> greetings.get("polit")
     Traceback (most recent call last):
-    counterpoise.errors.MethodError: there is no greetings method 'polit'; did you mean 'polite'?
+    counterpoise.errors.MethodError: there is no method 'polit' among greetings; did you mean ...
     """
 
     def __init__(self, room: str):
@@ -49,7 +49,7 @@ class Registry(Generic[Method]):
             return found.load()  # type: ignore[no-any-return]
         near = difflib.get_close_matches(name, list(self)) or sorted(self)
         hint = ", ".join(repr(option) for option in near)
-        raise MethodError(f"there is no {self.room} method {name!r}; did you mean {hint}?")
+        raise MethodError(f"there is no method {name!r} among {self.room}; did you mean {hint}?")
 
     def make(self, method: str | Method, **parameters: Any) -> Method:
         """A method from its name and parameters; a method that is one already stays as it is."""
@@ -59,7 +59,7 @@ class Registry(Generic[Method]):
             return self.get(method)(**parameters)
         except TypeError:
             raise MethodError(
-                f"{self.room} method {method!r} does not take {', '.join(sorted(parameters))}"
+                f"method {method!r} of {self.room} does not take {', '.join(sorted(parameters))}"
             ) from None
 
     def name_of(self, method: Method) -> str:

@@ -109,8 +109,9 @@ def test_rows_are_drawn_given_the_values_of_columns(method):
     truth = chain()
     wanted = (truth.loc[truth["a"] == "z", "b"] == "w").mean()
     assert (made["b"] == "w").mean() == pytest.approx(wanted, abs=0.03)
-    with pytest.raises(MethodError, match="'q'"):
-        model.sample(3, given={"a": "q"})
+    for wrong in ({"a": "q"}, {"a": None}, {"c": "many"}):
+        with pytest.raises(MethodError, match="has no value"):
+            model.sample(3, given=wrong)
 
 
 def test_rounding_keeps_the_counts_closer_than_plain_sampling():
@@ -151,12 +152,56 @@ def test_the_error_bounds_of_aim_hold():
     assert bounded > 200
 
 
+@pytest.mark.parametrize("confidence", [0.0, 1.0])
+def test_a_bound_is_never_certain(confidence):
+    model, _ = fitted(Aim(), Budget(1.0, 1e-6))
+    with pytest.raises(MethodError, match="confidence"):
+        model.error_bound(("a",), confidence)
+
+
 def test_a_target_draws_attention():
     weights = candidate_weights(Domain(tuple("abc"), (2, 2, 2)), [("a", "b"), ("b", "c")], "c")
     assert weights[("b", "c")] > weights[("a", "b")]
     assert weights[("c",)] == 3.0
     with pytest.raises(Exception, match="nowhere"):
         fitted(Aim(target="nowhere"))
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"degree": 0}, {"rounds": 0}, {"rounds": -3}, {"first_part": 1.0}]
+)
+def test_impossible_parameters_are_refused_when_they_are_stated(parameters):
+    with pytest.raises(MethodError, match="aim"):
+        Aim(**parameters)
+
+
+@pytest.mark.parametrize("method", [Aim(workload=()), Marginals(workload=((),))])
+def test_an_empty_workload_is_refused_before_anything_is_spent(method):
+    with Vault(chain(), SCHEMA, RICH) as vault:
+        with pytest.raises(MethodError, match="workload"):
+            method.fit(vault, vault.budget.whole)
+        assert vault.ledger.spends == ()
+
+
+def test_a_workload_is_measured_once_each():
+    model, _ = fitted(Marginals(workload=(("a", "b"), ("b", "a"), ("c",))))
+    assert [part.columns for part in model.measured] == [("a", "b"), ("c",)]
+
+
+def test_what_was_left_out_of_a_model_claims_no_standard_error():
+    model, _ = fitted(Marginals(degree=2, most_cells=20), Budget(3.0, 1e-6))
+    truth = SCHEMA.encode(chain()).codes
+    for clique in itertools.combinations(SCHEMA.names, 2):
+        answer = model.marginal(clique)
+        if answer.standard_error is not None:
+            exact = np.zeros(SCHEMA.shape(clique))
+            np.add.at(exact, tuple(truth[:, SCHEMA.index(name)] for name in clique), 1)
+            assert answer.values == pytest.approx(exact, abs=6 * answer.standard_error)
+
+
+def test_privbayes_lets_a_column_join_alone_when_parents_would_be_too_large():
+    model, _ = fitted(PrivBayes(most_cells=12))
+    assert model.graph.tree.cells <= 20
 
 
 def test_large_cliques_are_replaced_by_their_parts():

@@ -48,7 +48,8 @@ def command(out: Path, epsilon: float) -> None:
     console.print(f"[bold]Curator[/bold]: {len(truth)} patients, {len(SCHEMA)} columns")
     made = counterpoise.release(truth, SCHEMA, epsilon=epsilon, delta=1e-6)
     made.save(out, overwrite=True)
-    click.echo(str(made.ledger))
+    ledger = made.ledger
+    click.echo(f"{str(ledger).splitlines()[0]}, in {len(ledger.spends)} looks at the table")
 
     release = counterpoise.load(out)
     console.print("\n[bold]Analyst[/bold]: loads the release, never sees the patients")
@@ -69,8 +70,13 @@ def _comparison(truth: pd.DataFrame, synthetic: pd.DataFrame) -> list[tuple[str,
             _weighted_mean(synthetic, (synthetic["diagnosis"] == "malignant").astype(float)),
         )
     ]
-    for name in ("mean radius", "mean texture"):
-        rows.append((name, float(truth[name].mean()), _weighted_mean(synthetic, synthetic[name])))
+    for name in ("mean radius", "mean concavity"):
+        for diagnosis in ("benign", "malignant"):
+            private = truth.loc[truth["diagnosis"] == diagnosis, name].mean()
+            released = synthetic[synthetic["diagnosis"] == diagnosis]
+            rows.append(
+                (f"{name}, {diagnosis}", float(private), _weighted_mean(released, released[name]))
+            )
     return rows
 
 

@@ -19,9 +19,8 @@ def command(folder: Path, as_json: bool) -> None:
         return
     card = release.card
     click.echo(repr(release).strip("<>"))
-    click.echo(
-        f"synthesizer {card['synthesizer']['method']}, weights {card['weights']['method']}, "
-    )
+    methods = card["synthesizer"]["method"], card["weights"]["method"]
+    click.echo("synthesizer {}, weights {}".format(*methods))
     click.echo(f"effective sample size {card['weights']['effective_sample_size']:,.0f}\n")
     click.echo(str(release.ledger))
     click.echo(f"\nreport: {folder / 'report.html'}")

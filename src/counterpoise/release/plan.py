@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterpoise.errors import BudgetError, MethodError
-from counterpoise.schema import Schema
-from counterpoise.synthesize import SYNTHESIZERS, Synthesizer
-from counterpoise.vault import REPLACE, Budget, Share, threshold_delta
+from counterpoise.schema import Column, Schema
+from counterpoise.synthesize import SYNTHESIZERS, Histogram, Synthesizer
+from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, threshold_delta
 from counterpoise.weigh import WEIGHTERS, Weighter
 
 # The part of the budget that the domain gets when any of it is paid for.
@@ -55,8 +55,7 @@ def plan_release(
 ) -> Plan:
     """Check a request and share the budget; the shares add up to no more than all of it.
 
-    >>> from counterpoise.schema import Column
-    >>> schema = Schema([Column.boolean("ill"), Column.integer("age", 0, 99)])
+    >>> schema = Schema([Column.boolean("ill"), Column.integer("children", 0, 12)])
     >>> plan = plan_release(schema, Budget(1.0, 1e-6))
     >>> plan.synthesizer, plan.weights_share
     (Histogram(most_cells=2000000), None)
@@ -74,6 +73,8 @@ def plan_release(
             f"synthesizer {SYNTHESIZERS.name_of(method)!r} needs delta > 0: state a delta, such as "
             "1e-9, or choose 'privbayes'"
         )
+    if isinstance(method, Histogram) and public.is_complete:
+        method.check(public)
     weighter = WEIGHTERS.make(weights)
     set_aside = threshold_delta(public, budget.delta)
     whole = budget.whole_beside(set_aside)
@@ -99,9 +100,13 @@ def plan_release(
 
 def best_synthesizer(schema: Schema, budget: Budget) -> str:
     """The method that `auto` stands for, from public knowledge alone."""
-    if schema.is_complete and math.prod(schema.sizes) <= FEW_CELLS:
+    if schema.is_complete and math.prod(_most_codes(column) for column in schema) <= FEW_CELLS:
         return "histogram"
     return "privbayes" if budget.is_pure else "aim"
+
+
+def _most_codes(column: Column) -> int:
+    return MOST_BINS + column.nullable if column.has_open_bins else column.size
 
 
 def _check_names(schema: Schema) -> None:

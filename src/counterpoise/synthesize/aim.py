@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from counterpoise.errors import BudgetError
+from counterpoise.errors import BudgetError, MethodError
 from counterpoise.synthesize.checkpoint import Checkpoint, Progress
 from counterpoise.synthesize.graphical import (
     Columns,
@@ -39,7 +39,7 @@ from counterpoise.synthesize.marginal_model import (
     total_of,
 )
 from counterpoise.synthesize.protocol import SYNTHESIZERS
-from counterpoise.synthesize.workload import all_cliques, candidate_weights
+from counterpoise.synthesize.workload import all_cliques, candidate_weights, check_workload
 from counterpoise.vault import REPLACE, MarginalError, Share, Vault
 
 # The part of a round that measures; the rest chooses.
@@ -68,6 +68,12 @@ class Aim:
 
     needs_delta = True
 
+    def __post_init__(self) -> None:
+        if self.degree < 1 or (self.rounds is not None and self.rounds < 1):
+            raise MethodError("aim: degree and rounds have to be whole numbers from 1")
+        if not 0 < self.first_part < 1:
+            raise MethodError("aim: first_part has to be between 0 and 1")
+
     def fit(self, vault: Vault, share: Share, *, checkpoint: str | Path | None = None) -> AimModel:
         """Measure round by round until the share is spent.
 
@@ -79,6 +85,8 @@ class Aim:
         domain = domain_of(vault.schema)
         if self.target is not None:
             vault.schema.index(self.target)
+        if self.workload is not None:
+            check_workload(domain, self.workload)
         kept = None if checkpoint is None else Checkpoint(Path(checkpoint), self._job(vault, share))
         public = vault.total() if vault.budget.neighbours is REPLACE else None
         progress = kept.resume(vault) if kept is not None else None
@@ -123,7 +131,7 @@ class Aim:
         most = min(self.most_cells, max(2 * total / (NOISE_A_CELL * scale), 1.0))
         workload: Sequence[Columns]
         if self.workload is not None:
-            workload = [domain.canonical(clique) for clique in self.workload]
+            workload = check_workload(domain, self.workload)
         else:
             workload = all_cliques(domain, self.degree, most)
         return {
@@ -159,6 +167,8 @@ class AimModel(MarginalModel):
         the last round from their not having been chosen; None where neither applies.
         (McKenna et al. 2022, section 5)
         """
+        if not 0 < confidence < 1:
+            raise MethodError(f"confidence: expected a number between 0 and 1, not {confidence!r}")
         clique = self.graph.domain.canonical(columns)
         deviation = self._standard_error(clique)
         if deviation is not None:

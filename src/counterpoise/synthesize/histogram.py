@@ -6,9 +6,11 @@ is kept. Charge: one Gaussian event with D2 = 1 (discrete Laplace, D1 = 1, for a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from counterpoise.errors import MethodError
+from counterpoise.schema import Schema
 from counterpoise.synthesize.marginal_model import (
     MarginalModel,
     domain_of,
@@ -27,15 +29,19 @@ class Histogram:
 
     most_cells: int = 2_000_000
 
-    def fit(self, vault: Vault, share: Share) -> MarginalModel:
-        """Count every cell; charges the whole share."""
-        domain = domain_of(vault.schema)
-        cells = domain.cells(domain.columns)
+    def check(self, schema: Schema) -> None:
+        """Refuse a schema with too many cells."""
+        cells = math.prod(schema.sizes)
         if cells > self.most_cells:
             raise MethodError(
                 f"histogram: the table of all columns has {cells:,} cells, and at most "
                 f"{self.most_cells:,} are counted; choose 'mst' or 'aim', or fewer bins"
             )
+
+    def fit(self, vault: Vault, share: Share) -> MarginalModel:
+        """Count every cell; charges the whole share."""
+        self.check(vault.schema)
+        domain = domain_of(vault.schema)
         public = vault.total() if vault.budget.neighbours is REPLACE else None
         measured = [measurement_of(answer) for answer in vault.counts([domain.columns], share)]
         total = total_of(measured, public)

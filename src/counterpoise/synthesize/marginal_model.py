@@ -8,7 +8,7 @@ distribution, with a standard error where the table, or a larger one, was measur
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -106,11 +106,13 @@ class MarginalModel:
         codes = {}
         for name, value in given.items():
             column = self.schema[name]
-            known = column.categories is None or value is None or value in column.categories
-            if not known:
-                raise MethodError(f"given: column {name!r} has no category {value!r}")
-            row = pd.DataFrame({name: [value]})
-            codes[name] = int(self.schema.select([name]).encode(row).codes[0, 0])
+            # Coded as if it might be null, so that a value without a place shows as null.
+            lenient = Schema((replace(column, nullable=True, other=None),))
+            code = int(lenient.encode(pd.DataFrame({name: [value]})).codes[0, 0])
+            is_null = code == column.cells
+            if is_null and not (value is None and column.nullable):
+                raise MethodError(f"given: column {name!r} has no value {value!r}")
+            codes[name] = code
         return codes
 
     def _standard_error(self, columns: tuple[str, ...]) -> float | None:

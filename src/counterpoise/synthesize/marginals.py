@@ -4,7 +4,7 @@ Every clique of the workload, or every set of up to `degree` columns, is counted
 noise. Of the many tables that agree with the answers the paper takes an argmin that nobody can
 compute; here a maximum-entropy model is fitted to as many of the answers as fit into memory, the
 ones with the most information first, which is free because the answers are noised already. The
-others stay with the model and are answered as they were measured. Charge: one Gaussian event with
+others say what they know of single columns. Charge: one Gaussian event with
 D2 = sqrt(k) for k cliques (discrete Laplace for a pure budget). (Zhou et al. 2024)
 """
 
@@ -23,7 +23,7 @@ from counterpoise.synthesize.marginal_model import (
     total_of,
 )
 from counterpoise.synthesize.protocol import SYNTHESIZERS
-from counterpoise.synthesize.workload import all_cliques
+from counterpoise.synthesize.workload import all_cliques, check_workload
 from counterpoise.vault import REPLACE, Share, Vault
 
 
@@ -42,13 +42,12 @@ class Marginals:
         if self.workload is None:
             cliques = all_cliques(domain, self.degree, self.most_cells)
         else:
-            cliques = [domain.canonical(clique) for clique in self.workload]
+            cliques = check_workload(domain, self.workload)
         public = vault.total() if vault.budget.neighbours is REPLACE else None
         measured = [measurement_of(answer) for answer in vault.counts(cliques, share)]
         total = total_of(measured, public)
         used = _most_informative(domain, measured, total, self.most_cells)
-        model = fit_model(vault.schema, used, total=total, private=vault.private)
-        return MarginalModel(vault.schema, model.graph, tuple(measured), vault.private)
+        return fit_model(vault.schema, used, total=total, private=vault.private)
 
 
 def _most_informative(

@@ -82,6 +82,8 @@ class PrivBayes:
             ]
             sizes = model_sizes(domain, network, candidates)
             small = [c for c, size in zip(candidates, sizes, strict=True) if size < self.most_cells]
+            # Where every parent would make the model too large, a column joins by itself.
+            small = small or [(child,) for child in domain.columns if child not in present]
             place = vault.select(small, Dependence(), share.part(1 / rounds))
             network.append(small[place])
         return network
@@ -91,11 +93,13 @@ class PrivBayes:
     ) -> Iterator[Columns]:
         """The largest useful sets of parents; none at all when even one would drown."""
         covered: set[Columns] = set()
+        found = False
         for size in range(min(self.most_parents, len(present)), 0, -1):
             for parents in itertools.combinations(present, size):
                 if parents not in covered and domain.cells((child, *parents)) <= useful_cells:
+                    found = True
                     for smaller in range(1, size):
                         covered.update(itertools.combinations(parents, smaller))
                     yield parents
-        if not covered:
+        if not found:
             yield ()

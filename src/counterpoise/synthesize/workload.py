@@ -40,6 +40,14 @@ def all_cliques(domain: Domain, degree: int, most_cells: float) -> list[Columns]
     return list(found)
 
 
+def check_workload(domain: Domain, workload: Iterable[Sequence[str]]) -> list[Columns]:
+    """The cliques of a workload, each once, in the order of the domain's columns."""
+    cliques = list(dict.fromkeys(domain.canonical(clique) for clique in workload))
+    if not cliques or () in cliques:
+        raise MethodError("workload: expected at least one set of columns, and none empty")
+    return cliques
+
+
 def candidate_weights(
     domain: Domain, workload: Iterable[Sequence[str]], target: str | None = None
 ) -> dict[Columns, float]:

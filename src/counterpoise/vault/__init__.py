@@ -11,7 +11,7 @@ from counterpoise.vault.budget import ADD_REMOVE, REPLACE, Budget, Share
 from counterpoise.vault.categories import NoisyCategories
 from counterpoise.vault.counting import count_noise
 from counterpoise.vault.counts import NoisyCounts
-from counterpoise.vault.domain import threshold_delta
+from counterpoise.vault.domain import MOST_BINS, threshold_delta
 from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.quantiles import NoisyQuantiles
 from counterpoise.vault.select import Dependence, MarginalError, Score
@@ -21,6 +21,7 @@ from counterpoise.vault.vault import Vault
 
 __all__ = [
     "ADD_REMOVE",
+    "MOST_BINS",
     "REPLACE",
     "Budget",
     "Dependence",
