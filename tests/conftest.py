@@ -17,6 +17,10 @@ settings.load_profile("counterpoise")
 
 @pytest.fixture
 def schema() -> Schema:
+    return make_schema()
+
+
+def make_schema() -> Schema:
     return Schema(
         [
             Column.categorical("sex", ["F", "M"]),

@@ -10,7 +10,7 @@ from counterpoise.errors import BudgetError
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesize import SYNTHESIZERS
 from counterpoise.vault import Budget, Vault
-from tests.conftest import make_table
+from tests.conftest import make_schema, make_table
 
 METHODS = sorted(SYNTHESIZERS)
 
@@ -73,18 +73,18 @@ def needs_delta(method) -> bool:
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_the_budget_is_respected_and_used(method, budget):
     if budget.is_pure and needs_delta(method):
-        with Vault(make_table(300), _shared_schema(), budget) as vault:
+        with Vault(make_table(300), make_schema(), budget) as vault:
             with pytest.raises(BudgetError, match="delta > 0"):
                 SYNTHESIZERS.make(method).fit(vault, vault.budget.whole)
             assert vault.ledger.spends == ()
         return
-    _, ledger = fitted(method, make_table(300), _shared_schema(), budget)
+    _, ledger = fitted(method, make_table(300), make_schema(), budget)
     assert 0.99 * budget.epsilon <= ledger.epsilon_spent <= budget.epsilon
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_second_fit_is_charged_again(method):
-    with Vault(make_table(200), _shared_schema(), Budget(1.0, 1e-6)) as vault:
+    with Vault(make_table(200), make_schema(), Budget(1.0, 1e-6)) as vault:
         synthesizer = SYNTHESIZERS.make(method)
         synthesizer.fit(vault, vault.budget.whole.part(0.6))
         once = vault.ledger.epsilon_spent
@@ -96,18 +96,18 @@ def test_a_second_fit_is_charged_again(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_seed_repeats_the_model_and_stamps_it(method):
     first, second = (
-        fitted(method, make_table(200), _shared_schema(), Budget(1.0, 1e-6), seed=3)[0]
+        fitted(method, make_table(200), make_schema(), Budget(1.0, 1e-6), seed=3)[0]
         for _ in range(2)
     )
     pd.testing.assert_frame_equal(first.sample(40, seed=1), second.sample(40, seed=1))
     assert not first.private
-    private, _ = fitted(method, make_table(200), _shared_schema(), Budget(1.0, 1e-6))
+    private, _ = fitted(method, make_table(200), make_schema(), Budget(1.0, 1e-6))
     assert private.private
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_sampling_is_free_and_repeatable(method):
-    model, ledger = fitted(method, make_table(200), _shared_schema(), Budget(1.0, 1e-6))
+    model, ledger = fitted(method, make_table(200), make_schema(), Budget(1.0, 1e-6))
     spent = ledger.epsilon_spent
     pd.testing.assert_frame_equal(model.sample(30, seed=2), model.sample(30, seed=2))
     assert not model.sample(30, seed=2).equals(model.sample(30, seed=3))
@@ -116,7 +116,7 @@ def test_sampling_is_free_and_repeatable(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_with_a_large_budget_every_column_is_close_to_the_truth(method):
-    table, schema = make_table(4000), _shared_schema()
+    table, schema = make_table(4000), make_schema()
     model, _ = fitted(method, table, schema, Budget(500.0, 1e-6), seed=0)
     made = schema.encode(model.sample(40_000, seed=0)).codes
     truth = schema.encode(table).codes
@@ -129,25 +129,14 @@ def test_with_a_large_budget_every_column_is_close_to_the_truth(method):
 @pytest.mark.parametrize("format", ["polars", "arrow"])
 def test_rows_come_in_other_formats_on_request(method, format):
     pytest.importorskip("polars" if format == "polars" else "pyarrow")
-    model, _ = fitted(method, make_table(100), _shared_schema(), Budget(1.0, 1e-6))
+    model, _ = fitted(method, make_table(100), make_schema(), Budget(1.0, 1e-6))
     made = model.sample(12, seed=0, format=format)
     assert made.shape == (12, 4)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_arrays_of_a_model_are_plain_numbers(method):
-    model, _ = fitted(method, make_table(100), _shared_schema(), Budget(1.0, 1e-6))
+    model, _ = fitted(method, make_table(100), make_schema(), Budget(1.0, 1e-6))
     arrays = model.to_arrays()
     assert arrays
     assert all(array.dtype != object for array in arrays.values())
-
-
-def _shared_schema() -> Schema:
-    return Schema(
-        [
-            Column.categorical("sex", ["F", "M"]),
-            Column.ordinal("grade", ["low", "middle", "high"], nullable=True),
-            Column.integer("age", 0, 99),
-            Column.continuous("income", 0.0, 1000.0, bins=8),
-        ]
-    )

@@ -40,7 +40,7 @@ from counterpoise.synthesize.marginal_model import (
 )
 from counterpoise.synthesize.protocol import SYNTHESIZERS
 from counterpoise.synthesize.workload import all_cliques, candidate_weights, check_workload
-from counterpoise.vault import REPLACE, MarginalError, Share, Vault
+from counterpoise.vault import MarginalError, Share, Vault
 
 # The part of a round that measures; the rest chooses.
 MEASURING = 0.9
@@ -88,10 +88,9 @@ class Aim:
         if self.workload is not None:
             check_workload(domain, self.workload)
         kept = None if checkpoint is None else Checkpoint(Path(checkpoint), self._job(vault, share))
-        public = vault.total() if vault.budget.neighbours is REPLACE else None
         progress = kept.resume(vault) if kept is not None else None
         progress = progress or _begin(vault, domain, share, self)
-        total = total_of(progress.measured, public)
+        total = total_of(vault, progress.measured)
         weights = self._candidates(domain, total, vault, share)
         graph = fit(domain, progress.measured, total=total)
         last: Round | None = None

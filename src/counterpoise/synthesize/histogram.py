@@ -19,7 +19,7 @@ from counterpoise.synthesize.marginal_model import (
     total_of,
 )
 from counterpoise.synthesize.protocol import SYNTHESIZERS
-from counterpoise.vault import REPLACE, Share, Vault
+from counterpoise.vault import Share, Vault
 
 
 @SYNTHESIZERS.register("histogram")
@@ -42,7 +42,6 @@ class Histogram:
         """Count every cell; charges the whole share."""
         self.check(vault.schema)
         domain = domain_of(vault.schema)
-        public = vault.total() if vault.budget.neighbours is REPLACE else None
         measured = [measurement_of(answer) for answer in vault.counts([domain.columns], share)]
-        total = total_of(measured, public)
+        total = total_of(vault, measured)
         return fit_model(vault.schema, measured, total=total, private=vault.private)

@@ -23,7 +23,7 @@ from counterpoise.synthesize.graphical import (
     estimate_total,
     fit,
 )
-from counterpoise.vault import NoisyCounts, NoisyTotal
+from counterpoise.vault import REPLACE, NoisyCounts, Vault
 
 # The most cells a junction tree may have: 80 MB of doubles, as in AIM's paper.
 MOST_CELLS = 10_000_000
@@ -137,10 +137,10 @@ def measurement_of(counts: NoisyCounts) -> Measurement:
     return Measurement(counts.columns, counts.values.astype(float), counts.deviation)
 
 
-def total_of(measured: Iterable[Measurement], public: NoisyTotal | None = None) -> float:
+def total_of(vault: Vault, measured: Iterable[Measurement]) -> float:
     """The number of rows: public under replace-one, else pooled from the measured tables."""
-    if public is not None:
-        return max(1.0, float(public.value))
+    if vault.budget.neighbours is REPLACE:
+        return max(1.0, float(vault.total().value))
     return max(1.0, estimate_total(measured))
 
 

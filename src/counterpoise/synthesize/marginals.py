@@ -24,7 +24,7 @@ from counterpoise.synthesize.marginal_model import (
 )
 from counterpoise.synthesize.protocol import SYNTHESIZERS
 from counterpoise.synthesize.workload import all_cliques, check_workload
-from counterpoise.vault import REPLACE, Share, Vault
+from counterpoise.vault import Share, Vault
 
 
 @SYNTHESIZERS.register("marginals")
@@ -43,9 +43,8 @@ class Marginals:
             cliques = all_cliques(domain, self.degree, self.most_cells)
         else:
             cliques = check_workload(domain, self.workload)
-        public = vault.total() if vault.budget.neighbours is REPLACE else None
         measured = [measurement_of(answer) for answer in vault.counts(cliques, share)]
-        total = total_of(measured, public)
+        total = total_of(vault, measured)
         used = _most_informative(domain, measured, total, self.most_cells)
         return fit_model(vault.schema, used, total=total, private=vault.private)
 

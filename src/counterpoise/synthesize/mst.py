@@ -25,7 +25,7 @@ from counterpoise.synthesize.marginal_model import (
     total_of,
 )
 from counterpoise.synthesize.protocol import SYNTHESIZERS
-from counterpoise.vault import REPLACE, MarginalError, Share, Vault
+from counterpoise.vault import MarginalError, Share, Vault
 
 
 @SYNTHESIZERS.register("mst")
@@ -48,9 +48,8 @@ class Mst:
             first, choosing, second = share, None, None
         else:
             first, choosing, second = share.split(*self.parts)
-        public = vault.total() if vault.budget.neighbours is REPLACE else None
         measured = [measurement_of(answer) for answer in vault.counts(ones, first)]
-        total = total_of(measured, public)
+        total = total_of(vault, measured)
         if choosing is not None and second is not None:
             independent = fit(domain, measured, total=total)
             pairs: list[Columns] = [

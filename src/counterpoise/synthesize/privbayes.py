@@ -48,11 +48,9 @@ class PrivBayes:
             raise MethodError("privbayes: usefulness and most_parents have to be positive")
         domain = domain_of(vault.schema)
         if vault.budget.neighbours is REPLACE:
-            public = vault.total()
             choosing, counting = share.split(*_PARTS[1:])
-            rows = float(public.value)
+            rows = float(vault.total().value)
         else:
-            public = None
             sizing, choosing, counting = share.split(*_PARTS)
             rows = max(1.0, float(vault.total(sizing).value))
         if len(domain) == 1:
@@ -62,7 +60,7 @@ class PrivBayes:
         network = self._choose_network(vault, domain, useful_cells, choosing)
         measured = [measurement_of(answer) for answer in vault.counts(network, counting)]
         return fit_model(
-            vault.schema, measured, total=total_of(measured, public), private=vault.private
+            vault.schema, measured, total=total_of(vault, measured), private=vault.private
         )
 
     def _choose_network(
