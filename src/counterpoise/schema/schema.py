@@ -85,14 +85,14 @@ class Schema:
         """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of codes of each column, counting the one for null."""
         return tuple(column.size for column in self.columns)
 
     def shape(self, columns: Iterable[str]) -> tuple[int, ...]:
         """The sizes of some columns: the shape of their contingency table."""
-        return tuple(self[name].size for name in columns)
+        return tuple(self.sizes[self.index(name)] for name in columns)
 
     def index(self, name: str) -> int:
         """The position of a column."""

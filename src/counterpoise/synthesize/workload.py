@@ -14,6 +14,9 @@ from collections.abc import Iterable, Sequence
 from counterpoise.errors import MethodError
 from counterpoise.synthesize.graphical import Columns, Domain
 
+# Every round of an adaptive method looks at all candidates.
+MOST_CANDIDATES = 20_000
+
 # Weight of a workload clique that contains the target column, when there is one.
 TARGET_WEIGHT = 3.0
 
@@ -21,7 +24,8 @@ TARGET_WEIGHT = 3.0
 def all_cliques(domain: Domain, degree: int, most_cells: float) -> list[Columns]:
     """All sets of `degree` columns whose table has at most `most_cells` cells.
 
-    A set that is too large is replaced by its subsets that are not.
+    A set that is too large is replaced by its subsets that are not; so are all sets of three or
+    more columns when there would be more than `MOST_CANDIDATES` of them.
 
     >>> all_cliques(Domain(("a", "b", "c"), (2, 2, 50)), 2, most_cells=10)
     [('a', 'b'), ('c',)]
@@ -30,7 +34,11 @@ def all_cliques(domain: Domain, degree: int, most_cells: float) -> list[Columns]
         raise MethodError(f"degree: expected a whole number from 1, not {degree!r}")
     found: dict[Columns, None] = {}
     covered: set[Columns] = set()
+    smallest = sorted(domain.sizes)
     for size in range(min(degree, len(domain)), 0, -1):
+        too_many = size > 2 and math.comb(len(domain), size) > MOST_CANDIDATES
+        if size > 1 and (too_many or math.prod(smallest[:size]) > most_cells):
+            continue
         for clique in itertools.combinations(domain.columns, size):
             fits = domain.cells(clique) <= most_cells or size == 1
             if fits and clique not in covered:

@@ -96,16 +96,21 @@ def model_sizes(
     seen before, in this call or an earlier one, is looked up.
     """
     adjacency = _adjacency(domain, cliques)
-    present = _maximal_cliques(domain, adjacency)
-    size = _cells(domain, present)
+    parts = _parts(adjacency)
+    cliques_of = {part: _part_cliques(domain, adjacency, part) for part in parts}
+    cells_of = {part: _cells(domain, found) for part, found in cliques_of.items()}
+    part_of = {column: part for part in parts for column in _bits(part)}
+    size = sum(cells_of.values())
     sizes = []
     for candidate in candidates:
         mask = _mask(domain, candidate)
-        if any(mask & clique == mask for clique in present):
+        touched = {part_of[domain.position[column]] for column in candidate}
+        if len(touched) == 1 and any(mask & c == mask for c in cliques_of[next(iter(touched))]):
             sizes.append(size)
-        else:
-            larger = _connect(adjacency, mask)
-            sizes.append(_cells(domain, _maximal_cliques(domain, larger)))
+            continue
+        larger = _connect(adjacency, mask)
+        joined = _cells(domain, _part_cliques(domain, larger, sum(touched)))
+        sizes.append(size - sum(cells_of[part] for part in touched) + joined)
     return sizes
 
 
@@ -154,11 +159,18 @@ def _table_cells(sizes: tuple[int, ...], mask: int) -> int:
     return cells
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 10)
 def _maximal_cliques(domain: Domain, adjacency: Adjacency) -> tuple[int, ...]:
     """The maximal cliques of a chordal completion, connected part by connected part."""
-    unseen = (1 << len(domain)) - 1
-    cliques: list[int] = []
+    return tuple(
+        clique for part in _parts(adjacency) for clique in _part_cliques(domain, adjacency, part)
+    )
+
+
+def _parts(adjacency: Adjacency) -> list[int]:
+    """The connected parts of the graph, as masks."""
+    unseen = (1 << len(adjacency)) - 1
+    parts = []
     while unseen:
         part, frontier = 0, unseen & -unseen
         while frontier:
@@ -168,9 +180,14 @@ def _maximal_cliques(domain: Domain, adjacency: Adjacency) -> tuple[int, ...]:
                 reached |= adjacency[column]
             frontier = reached & ~part
         unseen &= ~part
-        members = tuple(_bits(part))
-        cliques += _eliminate(domain.sizes, members, tuple(adjacency[i] for i in members))
-    return tuple(cliques)
+        parts.append(part)
+    return parts
+
+
+def _part_cliques(domain: Domain, adjacency: Adjacency, part: int) -> tuple[int, ...]:
+    """The maximal cliques of one connected part."""
+    members = tuple(_bits(part))
+    return _eliminate(domain.sizes, members, tuple(adjacency[i] for i in members))
 
 
 @lru_cache(maxsize=1 << 16)
