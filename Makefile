@@ -18,11 +18,15 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# The data directory of the studies that need one is taken from COUNTERPOISE_DATA.
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/coding.py
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/out_of_core.py
+
+# Longer studies: make study-growth, study-bins, study-synthesizers, study-tstr. Those that need
+# public data sets take their directory from COUNTERPOISE_DATA.
+study-%: $(VENV)/.bench
+	$(BIN)/python benchmarks/$*.py $(OPTIONS)
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict --quiet

@@ -32,7 +32,6 @@ from counterpoise.synthesize.graphical import (
     model_sizes,
 )
 from counterpoise.synthesize.marginal_model import (
-    MOST_CELLS,
     MarginalModel,
     domain_of,
     measurement_of,
@@ -56,7 +55,7 @@ class Aim:
 
     Marginals with the `target` column count three times. `first_part` of the share measures single
     columns. `rounds` is the number of rounds that the budget is planned for, 16 a column by
-    default; `most_cells` limits the model.
+    default. `most_cells` limits the model, and with it the time that a table of many rows takes.
     """
 
     degree: int = 3
@@ -64,7 +63,7 @@ class Aim:
     workload: tuple[Columns, ...] | None = None
     rounds: int | None = None
     first_part: float = 0.3
-    most_cells: int = MOST_CELLS
+    most_cells: int = 2_000_000
 
     needs_delta = True
 

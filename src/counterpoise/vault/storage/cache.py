@@ -2,8 +2,8 @@
 
 import numpy as np
 
-# Eight bytes a cell: at most 160 MB.
-_MOST_CELLS = 20_000_000
+# Eight bytes a cell: at most 80 MB.
+_MOST_CELLS = 10_000_000
 
 
 class CountCache:
