@@ -253,18 +253,31 @@ def _grow(progress: Progress) -> Progress:
 
 
 def _hopeful(
-    progress: Progress, vault: Vault, domain: Domain, weights: dict[Columns, float], total: float
+    progress: Progress,
+    vault: Vault,
+    domain: Domain,
+    weights: dict[Columns, float],
+    total: float,
 ) -> list[Columns] | None:
-    """The candidates whose noise is below the largest possible error, 2 n; None if a larger round
-    could make more of them hopeful than just columns by themselves."""
-    scale = _measuring(progress).gaussian_scale(vault.budget.count_sensitivity()[0])
-    hopeful = [
-        clique for clique in weights if NOISE_A_CELL * scale * domain.cells(clique) < 2 * total
-    ]
-    if hopeful:
-        return hopeful
+    """The candidates whose noise is below the largest possible error, 2 n.
+
+    None asks for larger rounds: when only single columns are hopeful, which are known already,
+    and a round of what is left would make larger sets hopeful.
+    """
+    sensitivity = vault.budget.count_sensitivity()[0]
+
+    def hopeful(share: Share) -> list[Columns]:
+        most = 2 * total / (NOISE_A_CELL * share.gaussian_scale(sensitivity))
+        return [clique for clique in weights if domain.cells(clique) < most]
+
+    now = hopeful(_measuring(progress))
+    if any(len(clique) > 1 for clique in now):
+        return now
+    later = hopeful(Share(MEASURING * progress.left, pure=False))
     can_grow = progress.round_amount < 0.4 * progress.left
-    return None if can_grow else [clique for clique in weights if len(clique) == 1]
+    if can_grow and any(len(clique) > 1 for clique in later):
+        return None
+    return now or [clique for clique in weights if len(clique) == 1]
 
 
 def _small_enough(

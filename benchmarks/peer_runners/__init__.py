@@ -1,0 +1,1 @@
+"""Scripts that run one peer each, inside that peer's own environment: see `peers.py`."""
