@@ -45,14 +45,19 @@ def budget_bar(parts: Mapping[str, float], whole: float) -> Markup:
     start = 0.0
     for index, (stage, epsilon) in enumerate(parts.items()):
         width = 600 * epsilon / whole
+        colour = _COLOURS[index % len(_COLOURS)]
         pieces.append(
             Markup(
                 '<rect x="{:.2f}" width="{:.2f}" height="22" fill="{}">'
                 "<title>{}: epsilon {:.3g}</title></rect>"
-                '<text x="{:.2f}" y="39" font-size="13">{} {:.3g}</text>'
-            ).format(
-                start, width, _COLOURS[index % len(_COLOURS)], stage, epsilon, start, stage, epsilon
-            )
+            ).format(start, width, colour, stage, epsilon)
+        )
+        # A legend below: a piece may be too narrow for its name.
+        pieces.append(
+            Markup(
+                '<rect x="{0}" y="31" width="10" height="10" fill="{1}"/>'
+                '<text x="{2}" y="40" font-size="11">{3} {4:.3g}</text>'
+            ).format(150 * index, colour, 150 * index + 14, stage, epsilon)
         )
         start += width
     pieces.append(Markup("</svg>"))
