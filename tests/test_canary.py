@@ -78,6 +78,16 @@ def test_queries(private_table, private_files, source, storage):
             vault.counts([("name",), ("ill", "wealth")], part),
             vault.total(part),
             vault.sums(Features(), 2.0, part),
+            vault.minimise(
+                Features(),
+                2.0,
+                canary.SCHEMA.encode(
+                    pd.DataFrame({"name": ["Ann"], "ill": ["no"], "wealth": [1.0]})
+                ),
+                part,
+                rows=1000,
+                regularisation=0.1,
+            ),
             vault.select([("ill",), ("ill",)], score, part),
             vault.quantiles("wealth", [0.5, 0.9], part),
             repr(vault),

@@ -34,7 +34,7 @@ RUNS = 1200
 METHODS = {
     "independent": (Independent(), 1.0),
     "histogram": (Histogram(), 1.0),
-    "mst": (Mst(), 0.8),
+    "mst": (Mst(), 0.9),
     "aim": (Aim(rounds=6), 0.93),
     "privbayes": (PrivBayes(), 0.7),
 }

@@ -227,6 +227,13 @@ def test_a_small_table_is_measured_rarely_and_well():
     assert len(few.spends) < len(many.spends)
 
 
+def test_a_stated_first_part_is_kept():
+    budget = Budget(1.0, 1e-6)
+    model, _ = fitted(Aim(first_part=0.5), budget, chain(60))
+    spent = sum(1 / (2 * answer.scale**2) for answer in model.measured[: len(SCHEMA)])
+    assert spent == pytest.approx(0.5 * budget.whole.amount, rel=1e-3)
+
+
 class Interrupted(Exception):
     pass
 

@@ -326,3 +326,20 @@ def test_duckdb_storage_is_for_files_and_relations(table, schema):
         Vault(table, schema, GENEROUS, storage="duckdb")
     with pytest.raises(VaultError, match="storage"):
         Vault(table, schema, GENEROUS, storage="spark")
+
+
+def test_scores_are_the_same_in_batches_of_any_size(monkeypatch):
+    generator = np.random.default_rng(0)
+    tables = [generator.integers(0, 9, shape) for shape in ((3,), (2, 4), (5, 5), (1,), (2, 2, 2))]
+    estimates = [generator.uniform(0, 9, table.shape) for table in tables]
+    weights, allowances = generator.uniform(1, 2, 5), generator.uniform(0, 3, 5)
+    wanted = [
+        weight * (np.abs(table - estimate).sum() - allowance)
+        for weight, table, estimate, allowance in zip(
+            weights, tables, estimates, allowances, strict=True
+        )
+    ]
+    for cells in (1, 8, 11, 1000):
+        monkeypatch.setattr("counterpoise.vault.select._BATCH_CELLS", cells)
+        score = MarginalError(estimates, weights, allowances)
+        assert score.values(tables) == pytest.approx(wanted)

@@ -2,8 +2,8 @@
 
 A query is a file here: its sensitivity and charge in the opening paragraph, the charge before
 the look in its body, an answer that holds noised values only, a method of `Vault` that calls
-it, and an audit in `tests/audits`. Perturbed minimisers, noisy gradients and teacher votes
-belong beside the ones that are here.
+it, and an audit in `tests/audits`. Noisy gradients and teacher votes belong beside the ones
+that are here.
 """
 
 from counterpoise.vault.bounds import NoisyBounds
@@ -13,6 +13,8 @@ from counterpoise.vault.counting import count_noise
 from counterpoise.vault.counts import NoisyCounts
 from counterpoise.vault.domain import MOST_BINS, threshold_delta
 from counterpoise.vault.ledger import Ledger, Spend
+from counterpoise.vault.minimise import LogisticLoss, Loss, NoisyMinimiser
+from counterpoise.vault.perturbation import NoiseLaw, Perturbation, operator_norm, perturbation_for
 from counterpoise.vault.quantiles import NoisyQuantiles
 from counterpoise.vault.select import Dependence, MarginalError, Score
 from counterpoise.vault.sums import FeatureMap, NoisySums
@@ -27,17 +29,24 @@ __all__ = [
     "Dependence",
     "FeatureMap",
     "Ledger",
+    "LogisticLoss",
+    "Loss",
     "MarginalError",
+    "NoiseLaw",
     "NoisyBounds",
     "NoisyCategories",
     "NoisyCounts",
+    "NoisyMinimiser",
     "NoisyQuantiles",
     "NoisySums",
     "NoisyTotal",
+    "Perturbation",
     "Score",
     "Share",
     "Spend",
     "Vault",
     "count_noise",
+    "operator_norm",
+    "perturbation_for",
     "threshold_delta",
 ]

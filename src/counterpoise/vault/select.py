@@ -8,7 +8,7 @@ to D. A score sees exact counts, so scores live in this room. [PRIVACY: mechanis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 # Scores are rounded to this part of their sensitivity.
 _SCORE_PLACES = 2.0**-20
+
+# Scores are computed on copies of so many cells at a time, so that wide tables fit into memory.
+_BATCH_CELLS = 1_000_000
 
 
 class Score(Protocol):
@@ -56,12 +59,15 @@ class MarginalError:
 
     def values(self, tables: Sequence[np.ndarray]) -> np.ndarray:
         """The weighted L1 errors."""
-        # All tables end to end: there may be tens of thousands of small ones.
-        exact = np.concatenate([table.ravel() for table in tables])
-        estimated = np.concatenate([np.ravel(estimate) for estimate in self.estimates])
-        starts = np.cumsum([0, *(table.size for table in tables[:-1])])
-        errors = np.add.reduceat(np.abs(exact - estimated), starts)
-        return np.asarray(self.weights) * (errors - self.allowances)
+        errors = np.empty(len(tables))
+        for batch in _batches([table.size for table in tables]):
+            # End to end, because there may be tens of thousands of small tables.
+            exact = np.concatenate([table.ravel() for table in tables[batch]])
+            estimated = np.concatenate([np.ravel(estimate) for estimate in self.estimates[batch]])
+            starts = np.cumsum([0, *(table.size for table in tables[batch][:-1])])
+            errors[batch] = np.add.reduceat(np.abs(exact - estimated), starts)
+        scores: np.ndarray = np.asarray(self.weights) * (errors - self.allowances)
+        return scores
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,17 @@ def _dependence(table: np.ndarray) -> float:
         return 0.0
     product = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / rows
     return float(np.abs(joint - product).sum() / 2)
+
+
+def _batches(sizes: Sequence[int]) -> Iterator[slice]:
+    """Runs of tables of at most `_BATCH_CELLS` cells together, or of one table."""
+    start, cells = 0, 0
+    for place, size in enumerate(sizes):
+        if cells and cells + size > _BATCH_CELLS:
+            yield slice(start, place)
+            start, cells = place, 0
+        cells += size
+    yield slice(start, len(sizes))
 
 
 def select(vault: Vault, candidates: Sequence[Sequence[str]], score: Score, share: Share) -> int:

@@ -75,7 +75,7 @@ def sums(vault: Vault, features: FeatureMap, bound: float, share: Share) -> Nois
         if values.shape != (len(rows), size):
             # One record more must be one vector more, or the bound does not hold.
             raise VaultError(f"sums: the features have to be one vector of {size} a row")
-        exact += grid.round(_clip(values, bound)).sum(axis=0)
+        exact += grid.round(clip(values, bound)).sum(axis=0)
     draw = vault._noise.l2_laplace if share.pure else vault._noise.gaussian
     values = grid.values(draw(exact, scale / grid.step))
     return NoisySums(tuple(features.names), values, scale, law, vault.private)
@@ -87,7 +87,7 @@ def _most_after_rounding(bound: float, size: int, grid: Grid) -> float:
     return bound * (1 + 1e-12) + grid.rounding(size)
 
 
-def _clip(values: np.ndarray, bound: float) -> np.ndarray:
+def clip(values: np.ndarray, bound: float) -> np.ndarray:
     """Rows scaled down to norm at most `bound`; what is not a number counts as zero."""
     values = np.nan_to_num(values, nan=0.0)
     # No coordinate may exceed the bound either; cutting them first keeps the norms finite.

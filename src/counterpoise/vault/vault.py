@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, NoReturn
 
+import numpy as np
+
 from counterpoise.errors import VaultError
-from counterpoise.schema import Schema
+from counterpoise.schema import Coded, Schema
 from counterpoise.vault import bounds as bounds_query
 from counterpoise.vault import categories as categories_query
 from counterpoise.vault import counts as counts_query
 from counterpoise.vault import domain as domain_query
+from counterpoise.vault import minimise as minimise_query
 from counterpoise.vault import quantiles as quantiles_query
 from counterpoise.vault import select as select_query
 from counterpoise.vault import sums as sums_query
@@ -25,6 +28,7 @@ from counterpoise.vault.budget import Budget, Share
 from counterpoise.vault.events import DpEvent
 from counterpoise.vault.ledger import Ledger
 from counterpoise.vault.noise import Noise
+from counterpoise.vault.perturbation import NoiseLaw
 from counterpoise.vault.storage import Storage, StorageKind, open_storage
 
 
@@ -92,6 +96,37 @@ class Vault:
     ) -> sums_query.NoisySums:
         """Noisy sums of features, each row clipped to norm `bound`; one event."""
         return sums_query.sums(self, features, bound, share)
+
+    def minimise(
+        self,
+        features: sums_query.FeatureMap,
+        bound: float,
+        synthetic: Coded,
+        share: Share,
+        *,
+        rows: float,
+        regularisation: float,
+        noise: NoiseLaw = "gaussian",
+        scale: float | None = None,
+        centre: np.ndarray | None = None,
+        outputs: np.ndarray | None = None,
+        loss: minimise_query.Loss | None = None,
+    ) -> minimise_query.NoisyMinimiser:
+        """A noisy linear classifier of private and synthetic rows; one event."""
+        return minimise_query.minimise(
+            self,
+            features,
+            bound,
+            synthetic,
+            share,
+            rows=rows,
+            regularisation=regularisation,
+            noise=noise,
+            scale=scale,
+            centre=centre,
+            outputs=outputs,
+            loss=loss,
+        )
 
     def select(
         self, candidates: Sequence[Sequence[str]], score: select_query.Score, share: Share

@@ -1,0 +1,217 @@
+"""Perturbed minimisers: a classifier of private and synthetic rows, with noise on what it learnt.
+
+    J(b) = (1/m) [ sum over private x of loss(f(x).b) + sum over synthetic z of loss(-f(z).b) ]
+           + (lambda/2) norm(b - c)^2
+
+with public m, lambda and centre c, and features clipped to norm R. J is lambda-strongly convex,
+and a row more or less changes its gradient, at any b, by at most slope R / m, where slope bounds
+|loss'|. If b minimises J and b' its neighbour J', then lambda norm(b - b') <= norm(grad J(b')) =
+norm(grad J(b') - grad J'(b')), so D2(b) = slope R / (m lambda) when a row is added or removed,
+2 slope R / (m lambda) when one is replaced, and k times that for a person of k rows (Chaudhuri,
+Monteleoni and Sarwate 2011). The bound is for exact minimisers: a point where the gradient has
+norm g lies within g / lambda of one, so two neighbours' answers may differ by 2 g / lambda more,
+which is charged. Newton's method here reaches g for every table (`newton`), so there is no failure
+to report; half of g is left for floating-point error, which for ordinary margins stays below it
+up to a thousand million rows. A public linear map of b is as sensitive as its operator norm says.
+Only the noised answer leaves; the number of passes over the rows does not. The law of the noise
+and its charge are in `perturbation`. [PRIVACY: importance weights]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from scipy.special import expit
+
+from counterpoise.errors import VaultError
+from counterpoise.schema import Coded
+from counterpoise.vault.budget import Share
+from counterpoise.vault.newton import newton
+from counterpoise.vault.noise import Grid
+from counterpoise.vault.perturbation import (
+    INEXACTNESS,
+    LARGEST_MOVE,
+    NoiseLaw,
+    operator_norm,
+    perturbation_for,
+)
+from counterpoise.vault.sums import FeatureMap, clip
+
+if TYPE_CHECKING:
+    from counterpoise.vault.vault import Vault
+
+_BATCH_CELLS = 4_000_000
+
+
+class Loss(Protocol):
+    """A convex function of a margin, with the two bounds that privacy and Newton rest on."""
+
+    @property
+    def slope(self) -> float:
+        """A bound on the first derivative."""
+        ...
+
+    @property
+    def steepening(self) -> float:
+        """A bound on the third derivative, relative to the second."""
+        ...
+
+    def derivatives(self, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The first and second derivative at each margin."""
+        ...
+
+
+@dataclass(frozen=True)
+class LogisticLoss:
+    """log(1 + exp(-t)): its first derivative is within [-1, 0], its third below its second.
+
+    >>> LogisticLoss().derivatives(np.zeros(1))
+    (array([-0.5]), array([0.25]))
+    """
+
+    slope = 1.0
+    steepening = 1.0
+
+    def derivatives(self, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """-1 / (1 + exp(t)), and its derivative."""
+        wrong = expit(-margins)
+        return -wrong, wrong * expit(margins)
+
+
+@dataclass(frozen=True)
+class NoisyMinimiser:
+    """A minimiser, or a public linear map of one, with the law of the noise on it."""
+
+    values: np.ndarray
+    scale: float  # Gaussian: standard deviation a number; Laplace laws: the scale b
+    law: NoiseLaw
+    sensitivity: float  # D2 of what was noised; public
+    private: bool = True
+
+
+def minimise(
+    vault: Vault,
+    features: FeatureMap,
+    bound: float,
+    synthetic: Coded,
+    share: Share,
+    *,
+    rows: float,
+    regularisation: float,
+    noise: NoiseLaw = "gaussian",
+    scale: float | None = None,
+    centre: np.ndarray | None = None,
+    outputs: np.ndarray | None = None,
+    loss: Loss | None = None,
+) -> NoisyMinimiser:
+    """Tell private rows from synthetic ones, each row clipped to `bound`; charges one event.
+
+    `rows` is m, `regularisation` lambda and `centre` c above. With `outputs`, a public matrix,
+    that matrix times the minimiser is noised instead. `noise` is "gaussian", "l2-laplace" (pure),
+    "laplace" (pure) or "none", which only a vault gives whose answers are not private anyway. A
+    stated `scale` is charged for what it is, and refused when the share cannot pay for it.
+    """
+    loss = LogisticLoss() if loss is None else loss
+    size = len(features.names)
+    start = _checked_centre(centre, size, bound)
+    matrix = _checked_outputs(outputs, size)
+    if noise == "none" and vault.private:
+        raise VaultError(
+            "noise: 'none' is for probes on a vault with a seed, whose answers are stamped as not "
+            "private; choose 'gaussian', 'l2-laplace' or 'laplace'"
+        )
+    law = perturbation_for(
+        vault.budget,
+        share,
+        size=size if matrix is None else len(matrix),
+        bound=bound,
+        rows=rows,
+        regularisation=regularisation,
+        noise=noise,
+        scale=scale,
+        reach=1.0 if matrix is None else operator_norm(matrix),
+        slope=loss.slope,
+    )
+    against = _clipped(features, synthetic, bound, size)
+    what = f"minimiser of {size} features"
+    if matrix is not None:
+        what = f"{len(matrix)} outputs of a {what}"
+    vault._charge(what if noise != "none" else f"{what}, WITHOUT NOISE", law.event)
+    private = _Rows(vault, features, bound, size)
+
+    def derivatives(point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        gradient, hessian = regularisation * (point - start), regularisation * np.eye(size)
+        for label, batches in ((1.0, private), (-1.0, (against,))):
+            for values in batches:
+                first, second = loss.derivatives(label * (values @ point))
+                gradient += values.T @ (label * first) / rows
+                hessian += (values * second[:, None]).T @ values / rows
+        return gradient, hessian
+
+    # Half of g = INEXACTNESS slope R / m; the other half is for rounding.
+    gradient_norm = INEXACTNESS / 2 * loss.slope * bound / rows
+    solved = newton(derivatives, start, loss.steepening * bound, gradient_norm)
+    exact = solved if matrix is None else matrix @ solved
+    values = exact
+    if law.law != "none":
+        grid = Grid(law.step)
+        draw = {
+            "gaussian": vault._noise.gaussian,
+            "l2-laplace": vault._noise.l2_laplace,
+            "laplace": vault._noise.laplace,
+        }[law.law]
+        values = grid.values(draw(grid.round(exact), law.scale / grid.step))
+    return NoisyMinimiser(values, law.scale, law.law, law.sensitivity, vault.private)
+
+
+class _Rows:
+    """The private rows' features, in batches, as often as one asks; for one query."""
+
+    def __init__(self, vault: Vault, features: FeatureMap, bound: float, size: int):
+        self._vault, self._features, self._bound, self._size = vault, features, bound, size
+        self._only: np.ndarray | None = None
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        if self._only is not None:
+            yield self._only
+            return
+        batches = 0
+        for rows in self._vault._storage.batches(max(1, _BATCH_CELLS // self._size)):
+            batches += 1
+            last = _clipped(self._features, rows, self._bound, self._size)
+            yield last
+        if batches == 1:
+            # Newton comes back for them: what fits one batch is worked out once.
+            self._only = last
+
+
+def _clipped(features: FeatureMap, rows: Coded, bound: float, size: int) -> np.ndarray:
+    values = np.asarray(features(rows), dtype=float)
+    if values.shape != (len(rows), size):
+        # One record more must be one vector more, or the bound does not hold.
+        raise VaultError(f"minimise: the features have to be one vector of {size} a row")
+    return clip(values, bound)
+
+
+def _checked_centre(centre: np.ndarray | None, size: int, bound: float) -> np.ndarray:
+    if size == 0:
+        raise VaultError("minimise: expected at least one feature")
+    found = np.zeros(size) if centre is None else np.asarray(centre, dtype=float)
+    # Margins beyond any use would only cost precision.
+    if found.shape != (size,) or not np.linalg.norm(found) * bound <= LARGEST_MOVE:
+        raise VaultError(
+            f"centre: expected {size} numbers of norm at most {LARGEST_MOVE:g} / bound"
+        )
+    return found
+
+
+def _checked_outputs(outputs: np.ndarray | None, size: int) -> np.ndarray | None:
+    if outputs is None:
+        return None
+    found = np.asarray(outputs, dtype=float)
+    if found.ndim != 2 or found.shape[1] != size or not np.isfinite(found).all() or not found.any():
+        raise VaultError(f"outputs: expected a finite matrix of {size} columns that is not zero")
+    return found
