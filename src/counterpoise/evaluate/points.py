@@ -1,0 +1,98 @@
+"""A weighted table as points in space, and as a given number of points of equal weight.
+
+The two ends of a numeric column are at distance one, and so are any two categories: distances
+then do not depend on units or on the order of categories. Equal points are a systematic sample:
+a row with a share w of the weight appears floor(w k) or ceil(w k) times among k points. The
+sample is not random, and neither the order of rows nor writing a row twice instead of giving it
+weight two changes it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from counterpoise.errors import MethodError
+from counterpoise.schema import Coded
+
+
+def coordinates(table: Coded) -> np.ndarray:
+    """Every row as a point; see the scale above.
+
+    >>> import pandas as pd
+    >>> from counterpoise.schema import Column, Schema
+    >>> schema = Schema([Column.continuous("x", 0, 10), Column.categorical("y", ["a", "b"])])
+    >>> coordinates(schema.encode(pd.DataFrame({"x": [5.0], "y": ["b"]}))).round(3).tolist()
+    [[0.5, 0.0, 0.707]]
+    """
+    points, _ = table.one_hot()
+    scales = []
+    for column in table.schema:
+        # Two one-hot vectors are sqrt(2) apart.
+        is_one_hot = column.kind == "categorical"
+        scales += [np.sqrt(0.5) if is_one_hot else 1.0] * (column.cells if is_one_hot else 1)
+        scales += [1.0] * column.nullable
+    points *= np.array(scales)
+    return points
+
+
+def equal_points(table: Coded, weights: np.ndarray | None, count: int) -> Coded:
+    """`count` rows of equal weight in place of the weighted ones.
+
+    >>> import pandas as pd
+    >>> from counterpoise.schema import Column, Schema
+    >>> table = Schema([Column.boolean("x")]).encode(pd.DataFrame({"x": [False, True]}))
+    >>> sorted(equal_points(table, np.array([1.0, 3.0]), 4).codes[:, 0].tolist())
+    [0, 1, 1, 1]
+    """
+    if count < 1:
+        raise MethodError(f"count: expected a whole number from 1, not {count!r}")
+    weights = checked_weights(table, weights)
+    order = np.argsort(_places(table))
+    reached = np.cumsum(weights[order])
+    # Row i is drawn for every j with W_(i-1) <= (j + 1/2) W / k < W_i.
+    places = (np.arange(count) + 0.5) * (reached[-1] / count)
+    drawn = np.searchsorted(reached, places, side="right")
+    return table.take(order[np.minimum(drawn, len(order) - 1)])
+
+
+def _places(table: Coded) -> np.ndarray:
+    """A number a row, along a fixed direction of the unit box and of the categories.
+
+    Only rows that are the same share a place, so that the order they came in is forgotten; and a
+    sample at equal steps is spread evenly over the table.
+    """
+    generator, places = np.random.default_rng(0), np.zeros(len(table))
+    for position, column in enumerate(table.schema):
+        codes, slope = table.codes[:, position], generator.normal()
+        if column.kind == "categorical":
+            places += generator.normal(size=column.size)[codes]
+        else:
+            # Null is in the middle of the unit box, where a number may be as well.
+            places += slope * table.units[:, position] + (codes == column.cells)
+    return places
+
+
+def checked_weights(table: Coded, weights: np.ndarray | None) -> np.ndarray:
+    """The weights as given, or ones; refuses what cannot weigh the rows of the table."""
+    if len(table) == 0:
+        raise MethodError("a table without rows cannot be compared; give one that has rows")
+    if weights is None:
+        return np.ones(len(table))
+    weights = np.asarray(weights, dtype=float)
+    if weights.shape != (len(table),):
+        raise MethodError("weights: expected one number a row of the table")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise MethodError("weights: expected finite numbers from 0 that are not all 0")
+    return weights
+
+
+def checked_shares(table: Coded, weights: np.ndarray | None) -> np.ndarray:
+    """The weights as parts of their sum."""
+    weights = checked_weights(table, weights)
+    return weights / weights.sum()
+
+
+def check_schemas(left: Coded, right: Coded) -> None:
+    """Refuse to compare tables that are coded differently."""
+    if left.schema != right.schema:
+        raise MethodError("the two tables have to be coded by the same schema")
