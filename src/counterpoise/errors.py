@@ -32,3 +32,11 @@ class BundleError(CounterpoiseError):
 
 class MethodError(CounterpoiseError):
     """A method or one of its parameters is unknown or out of range."""
+
+
+class AnalysisError(CounterpoiseError):
+    """An analysis of a release does not fit its columns, or its weights should not be used."""
+
+
+class CounterpoiseWarning(UserWarning):
+    """Something that an analyst should know before trusting a result; filter it by this class."""

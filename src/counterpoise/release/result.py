@@ -1,8 +1,15 @@
-"""A release: the synthetic table, its weights, and the card that says how it was made."""
+"""A release: the synthetic table, its weights, and the card that says how it was made.
 
-from dataclasses import dataclass
+What one does with it is in the room `analyse`; the methods here are the way in, and import it
+only when they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +17,14 @@ import pandas as pd
 from counterpoise.schema import Schema
 from counterpoise.vault import Ledger
 
+if TYPE_CHECKING:
+    from counterpoise.analyse.glm import Glm
+    from counterpoise.analyse.learn import CrossValidation
+    from counterpoise.analyse.result import Estimate, Estimates
+
 WEIGHT = "weight"
+
+By = str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -18,12 +32,18 @@ class Release:
     """What leaves the curator: nothing in it depends on private rows except through noise.
 
     `table` has the columns of the schema and `weight`, which averages to one. `card` says what
-    was spent, by which methods, and what the weights look like.
+    was spent, by which methods, and what the weights look like. `replicates` are rows x R
+    replicate weights, each column averaging to one, from which standard errors come. `accepted`
+    says that the weights are used whatever the verdict on them.
     """
 
     table: pd.DataFrame
     schema: Schema
     card: dict[str, Any]
+    replicates: np.ndarray | None = field(default=None, compare=False)
+    accepted: bool = False
+    # What the analyst was told already, so that a warning comes once a release.
+    told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
     def weights(self) -> np.ndarray:
@@ -45,6 +65,129 @@ class Release:
         from counterpoise.release.bundle import write_bundle
 
         return write_bundle(self, Path(path), overwrite=overwrite)
+
+    def mean(self, column: str, by: By = None) -> Estimate | Estimates:
+        """The mean of a column, with its interval; nulls are left out."""
+        from counterpoise.analyse.estimates import mean
+
+        return mean(self, column, by)
+
+    def total(
+        self, column: str | None = None, category: Any = None, by: By = None
+    ) -> Estimate | Estimates:
+        """The sum of a column over the population, or the number of rows of a category."""
+        from counterpoise.analyse.estimates import total
+
+        return total(self, column, category, by)
+
+    def proportion(self, column: str, category: Any = None, by: By = None) -> Estimate | Estimates:
+        """The share of a category among the rows that are not null; by default of each."""
+        from counterpoise.analyse.estimates import proportion
+
+        return proportion(self, column, category, by)
+
+    def quantile(self, column: str, q: float = 0.5, by: By = None) -> Estimate | Estimates:
+        """A quantile of numbers, dates or ordinal categories; the median by default."""
+        from counterpoise.analyse.estimates import quantile
+
+        return quantile(self, column, q, by)
+
+    def histogram(self, column: str, bins: Sequence[Any] | None = None, by: By = None) -> Estimates:
+        """The share of every category or bin of a column."""
+        from counterpoise.analyse.tables import histogram
+
+        return histogram(self, column, bins, by)
+
+    def crosstab(self, row: str, column: str, of: str = "all") -> Estimates:
+        """The shares of all combinations of two columns, of "all", "rows" or "columns"."""
+        from counterpoise.analyse.tables import crosstab
+
+        return crosstab(self, row, column, of)
+
+    def corr(self, *columns: str) -> Estimate | Estimates:
+        """The correlation of two columns, or of all pairs of several."""
+        from counterpoise.analyse.tables import corr
+
+        return corr(self, *columns)
+
+    def cov(self, *columns: str) -> Estimate | Estimates:
+        """The covariance of two columns, or of all pairs of several."""
+        from counterpoise.analyse.tables import cov
+
+        return cov(self, *columns)
+
+    def fit(
+        self,
+        estimator: Any,
+        target: str,
+        features: Sequence[str] | None = None,
+        encode: bool = True,
+        seed: int | None = None,
+    ) -> Any:
+        """A scikit-learn pipeline, fitted with the weights, that predicts on raw tables."""
+        from counterpoise.analyse.learn import fit
+
+        return fit(self, estimator, target, features, encode, seed)
+
+    def cross_validate(
+        self,
+        estimator: Any,
+        target: str,
+        features: Sequence[str] | None = None,
+        folds: int = 5,
+        metric: Any = None,
+        encode: bool = True,
+        seed: int | None = None,
+    ) -> CrossValidation:
+        """How well an estimator predicts rows it was not fitted on, weighted throughout."""
+        from counterpoise.analyse.learn import cross_validate
+
+        return cross_validate(self, estimator, target, features, folds, metric, encode, seed)
+
+    def glm(self, formula: str, family: str = "auto") -> Glm:
+        """A generalised linear model: "gaussian", "binomial" or "poisson", by a formula."""
+        from counterpoise.analyse.glm import glm
+
+        return glm(self, formula, family)
+
+    def resample(self, rows: int | None = None, seed: int | None = None) -> pd.DataFrame:
+        """A table without weights: rows drawn in proportion to them."""
+        from counterpoise.analyse.resampling import resample
+
+        return resample(self, rows, seed)
+
+    def duplicate(self, factor: float = 10.0) -> pd.DataFrame:
+        """A table without weights: every row repeated in proportion to its own, rounded up."""
+        from counterpoise.analyse.resampling import duplicate
+
+        return duplicate(self, factor)
+
+    def bootstrap(
+        self,
+        statistic: Callable[..., Any],
+        takes_weights: bool = True,
+        seed: int | None = None,
+    ) -> Estimate | Estimates:
+        """Any statistic of a table and its weights, with an interval."""
+        from counterpoise.analyse.resampling import bootstrap
+
+        return bootstrap(self, statistic, takes_weights, seed)
+
+    def unweighted(self) -> Release:
+        """The release as if it had no weights; its estimates have no intervals."""
+        rows = len(self.table)
+        uniform = {
+            "method": "uniform",
+            "parameters": {},
+            "effective_sample_size": float(rows),
+            "largest_share": 1 / rows if rows else 0.0,
+        }
+        table = self.table.assign(**{WEIGHT: np.ones(rows)})
+        return replace(self, table=table, card=self.card | {"weights": uniform}, replicates=None)
+
+    def use_weights(self) -> Release:
+        """The release with its weights accepted, whatever the verdict on them says."""
+        return replace(self, accepted=True)
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE (seeded)"
