@@ -54,7 +54,7 @@ class Coded:
         return self._features(one_hot=False)
 
     def _features(self, one_hot: bool) -> tuple[np.ndarray, tuple[str, ...]]:
-        names = [name for column in self.schema for name in _names(column, one_hot)]
+        names = [name for column in self.schema for name in feature_names(column, one_hot)]
         features = np.zeros((len(self), len(names)), order="F")
         place = 0
         for position, column in enumerate(self.schema):
@@ -72,7 +72,8 @@ class Coded:
         return features, tuple(names)
 
 
-def _names(column: Column, one_hot: bool) -> list[str]:
+def feature_names(column: Column, one_hot: bool) -> list[str]:
+    """The names of a column's features: one, or one a category, and one for null."""
     if one_hot and column.kind == "categorical":
         names = [f"{column.name}={category}" for category in column.categories or ()]
     else:

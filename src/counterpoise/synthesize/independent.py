@@ -13,6 +13,7 @@ import numpy as np
 
 from counterpoise.schema import Schema
 from counterpoise.synthesize.protocol import SYNTHESIZERS
+from counterpoise.synthesize.redraw import Remeasurement
 from counterpoise.vault import REPLACE, NoisyCounts, Share, Vault
 
 
@@ -26,7 +27,8 @@ class Independent:
         measured = vault.counts([(name,) for name in vault.schema.names], share)
         return IndependentModel(
             vault.schema,
-            tuple(_probabilities(table.values) for table in measured),
+            tuple(table.values for table in measured),
+            deviation=measured[0].deviation,
             rows=_total(vault, measured),
             private=vault.private,
         )
@@ -34,12 +36,18 @@ class Independent:
 
 @dataclass(frozen=True)
 class IndependentModel:
-    """One probability vector a column, from noisy counts."""
+    """The noisy counts of every column."""
 
     schema: Schema
-    probabilities: tuple[np.ndarray, ...]
+    counts: tuple[np.ndarray, ...]
+    deviation: float  # of the noise on each count
     rows: int
     private: bool = True
+
+    @property
+    def probabilities(self) -> tuple[np.ndarray, ...]:
+        """One probability vector a column."""
+        return tuple(_probabilities(counts) for counts in self.counts)
 
     def sample(self, rows: int, seed: int | None = None, format: str = "pandas") -> Any:
         """Draw `rows` rows, each column by itself."""
@@ -49,9 +57,38 @@ class IndependentModel:
             codes[:, column] = generator.choice(len(chances), size=rows, p=chances)
         return self.schema.decode(codes, generator, format=format)
 
+    def density_ratios(
+        self,
+        synthetic: Any,
+        resample: np.ndarray,
+        weights: np.ndarray,
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        """For each row and replicate, the density with redrawn counts over that of this model."""
+        codes = self.schema.encode(synthetic).codes
+        again = Remeasurement(codes, resample, weights, float(self.rows), generator)
+        ratios = np.ones((len(codes), resample.shape[1]), dtype=np.float32)
+        for column, (counts, released) in enumerate(
+            zip(self.counts, self.probabilities, strict=True)
+        ):
+            # A row from elsewhere may have a value that this model never draws.
+            floor = np.maximum(released, np.finfo(float).tiny)
+            for replicate, redrawn in enumerate(again.tables([column], counts, self.deviation)):
+                ratios[:, replicate] *= (_probabilities(redrawn) / floor)[codes[:, column]]
+        return ratios
+
     def to_arrays(self) -> Mapping[str, np.ndarray]:
-        """The probability vectors, by column number."""
-        return {f"probabilities_{i}": chances for i, chances in enumerate(self.probabilities)}
+        """The noisy counts, by column number, and their noise."""
+        arrays = {f"counts_{i}": counts for i, counts in enumerate(self.counts)}
+        return arrays | {"deviation": np.array(self.deviation), "rows": np.array(self.rows)}
+
+    @classmethod
+    def from_arrays(
+        cls, schema: Schema, arrays: Mapping[str, np.ndarray], private: bool = True
+    ) -> "IndependentModel":
+        """The inverse of `to_arrays`."""
+        counts = tuple(arrays[f"counts_{i}"] for i in range(len(schema)))
+        return cls(schema, counts, float(arrays["deviation"]), int(arrays["rows"]), private)
 
 
 def _probabilities(noisy: np.ndarray) -> np.ndarray:

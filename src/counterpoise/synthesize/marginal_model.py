@@ -23,10 +23,14 @@ from counterpoise.synthesize.graphical import (
     estimate_total,
     fit,
 )
+from counterpoise.synthesize.redraw import Remeasurement
 from counterpoise.vault import REPLACE, NoisyCounts, Vault
 
 # The most cells a junction tree may have: 80 MB of doubles, as in AIM's paper.
 MOST_CELLS = 10_000_000
+
+# A refit for a replicate is to show the size of the noise, and may be rougher than the fit.
+REFIT_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,46 @@ class MarginalModel:
         names = tuple(columns)
         self.schema.shape(names)
         return MarginalAnswer(names, self.graph.marginal(names), self._standard_error(names))
+
+    def density_ratios(
+        self,
+        synthetic: Any,
+        resample: np.ndarray,
+        weights: np.ndarray,
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        """For each row and replicate, the density of the model refitted to redrawn measurements
+        over that of this one.
+        """
+        codes = self.schema.encode(synthetic).codes
+        again = Remeasurement(codes, resample, weights, self.graph.total, generator)
+        redrawn = zip(
+            *(
+                again.tables(
+                    [self.schema.names.index(name) for name in measurement.columns],
+                    measurement.values,
+                    measurement.scale,
+                )
+                for measurement in self.measured
+            ),
+            strict=True,
+        )
+        released = self.graph.log_density(codes)
+        ratios = np.ones((len(codes), resample.shape[1]), dtype=np.float32)
+        for replicate, tables in enumerate(redrawn):
+            measured = [
+                Measurement(measurement.columns, table, measurement.scale)
+                for measurement, table in zip(self.measured, tables, strict=True)
+            ]
+            refitted = fit(
+                self.graph.domain,
+                measured,
+                total=self.graph.total,
+                warm_start=self.graph,
+                tolerance=REFIT_TOLERANCE,
+            )
+            ratios[:, replicate] = np.exp(refitted.log_density(codes) - released)
+        return ratios
 
     def to_arrays(self) -> Mapping[str, np.ndarray]:
         """The model as named arrays, for saving without pickle."""

@@ -5,11 +5,18 @@ returns a weight model that holds noised answers only. The model weighs that tab
 from the same synthesizer, without further charge.
 """
 
-from typing import Any, Protocol
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from counterpoise.registry import Registry
 from counterpoise.vault import Share, Vault
 from counterpoise.weigh.weights import Weights
+
+if TYPE_CHECKING:
+    from counterpoise.weigh.replicates import Redraws
 
 
 class WeightModel(Protocol):
@@ -17,6 +24,14 @@ class WeightModel(Protocol):
 
     def weigh(self, synthetic: Any) -> Weights:
         """The weights of a synthetic table's rows."""
+        ...
+
+    def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
+        """The weights again, with fresh noise: a column a replicate, each averaging to one."""
+        ...
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The model as named arrays, for saving without pickle; `from_arrays` is the inverse."""
         ...
 
 

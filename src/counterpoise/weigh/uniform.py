@@ -1,13 +1,20 @@
 """Uniform weights: every row counts the same; the synthetic table as it is. Free."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from counterpoise.schema import Schema
 from counterpoise.vault import Share, Vault
 from counterpoise.weigh.protocol import WEIGHTERS
 from counterpoise.weigh.weights import Weights
+
+if TYPE_CHECKING:
+    from counterpoise.weigh.replicates import Redraws
 
 
 @WEIGHTERS.register("uniform")
@@ -17,7 +24,7 @@ class Uniform:
 
     is_free = True
 
-    def fit(self, vault: Vault, synthetic: Any, share: Share | None = None) -> "UniformModel":
+    def fit(self, vault: Vault, synthetic: Any, share: Share | None = None) -> UniformModel:
         """Ask nothing."""
         return UniformModel()
 
@@ -33,3 +40,16 @@ class UniformModel:
         array([1., 1.])
         """
         return Weights(np.zeros(len(synthetic)))
+
+    def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
+        """The base weights: there is no noise but the synthesizer's."""
+        return redraws.base / redraws.base.mean(axis=0)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Nothing to keep."""
+        return {}
+
+    @classmethod
+    def from_arrays(cls, schema: Schema, arrays: Mapping[str, np.ndarray]) -> UniformModel:
+        """The inverse of `to_arrays`."""
+        return cls()

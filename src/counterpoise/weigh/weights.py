@@ -6,6 +6,7 @@ would estimate a mean as precisely.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -45,9 +46,8 @@ class Weights:
         """The part of the total weight that the heaviest row has."""
         return float(self.normalised.max() / len(self)) if len(self) else 0.0
 
-    def diagnostics(self) -> dict[str, float]:
-        """What one should look at before trusting the weights."""
-        return {
-            "effective_sample_size": self.effective_sample_size,
-            "largest_share": self.largest_share,
-        }
+    def diagnostics(self) -> dict[str, Any]:
+        """What one should look at before trusting the weights, as JSON values; see `diagnose`."""
+        from counterpoise.weigh.diagnostics import diagnose
+
+        return diagnose(self).to_dict()

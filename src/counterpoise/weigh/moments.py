@@ -1,0 +1,324 @@
+"""Moment weights: match what noisy sums say of the private table, as far as the noise allows.
+
+If the ratio of private to synthetic density is exp(theta.f(x) - A), the private table enters the
+likelihood only through the mean of f. So one noisy sum of bounded features is all that is asked;
+what follows is free. In coordinates z in which the synthetic table is white, each feature less what
+the ones before it explain, the measured difference d between the tables is shrunk by empirical
+Bayes, block by block (the columns' own features, their relations with a target, other relations).
+The weights are those closest to uniform that bring the synthetic table there, softly where the
+difference is uncertain:
+
+    minimise  KL(w, uniform) + 1/2 sum_j (mean_w z_j - (T d)_j)^2 / softness_j,
+    T = V (V + S)^-1,  softness_j = (1 - T_jj) / 10,
+
+with S the covariance of noise and sampling, and V the diagonal of the prior variances under which
+a difference is believed as far as its block suggests. Where d is no larger than its noise, T is 0
+and nothing moves. Charge: one sum of features of bounded norm, and a count for the number of rows
+where that is private. [PRIVACY: moment weights]
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from counterpoise.errors import BudgetError
+from counterpoise.schema import Coded, Schema
+from counterpoise.vault import REPLACE, NoisySums, Share, Vault
+from counterpoise.weigh.calibration import (
+    calibrate,
+    calibrate_many,
+    effective_fraction,
+    thinned,
+    weighted_moments,
+)
+from counterpoise.weigh.choose_features import choose_features
+from counterpoise.weigh.features import Features, Recipe
+from counterpoise.weigh.protocol import WEIGHTERS
+from counterpoise.weigh.shrinkage import trust
+from counterpoise.weigh.standardise import Standardised, chunks
+from counterpoise.weigh.weights import Weights
+
+if TYPE_CHECKING:
+    from counterpoise.weigh.replicates import Redraws
+
+# The part of the share that the number of private rows gets, where it is private. The features
+# are centred at the synthetic means, so an error in it only scales the difference.
+TOTAL_FRACTION = 0.05
+# How softly a mean is matched whose difference is not believed at all; one that is believed
+# wholly is matched nearly exactly, but never without any softness, so that a solution exists.
+SOFTNESS = 0.1
+LEAST_SOFTNESS = 1e-6
+# A feature of which the ones before it leave less than this part of the variance is not matched.
+LEAST_VARIANCE = 1e-3
+# The effective sample size has to be this part of the rows, or the private table's number of rows.
+LEAST_FRACTION = 0.5
+# What is added to the softness, one after the other, until it is.
+EXTRA_SOFTNESS = tuple(0.05 * 2.0**step for step in range(16))
+# Above this many numbers, the whitened rows are kept in single precision.
+SINGLE_PRECISION = 20_000_000
+
+
+@WEIGHTERS.register("moments")
+@dataclass(frozen=True)
+class Moments:
+    """Weights that match noisy means of features.
+
+    `target` names the column that models will predict; its relations are then asked for first.
+    `blocks` are recipes of features, each block shrunk by itself; by default they are chosen from
+    the schema, the share and the noisy number of rows.
+
+    >>> import pandas as pd
+    >>> from counterpoise.schema import Column
+    >>> from counterpoise.vault import Budget
+    >>> schema = Schema([Column.continuous("x", 0, 1), Column.boolean("y")])
+    >>> generator = np.random.default_rng(0)
+    >>> x = generator.uniform(size=5000)
+    >>> private = pd.DataFrame({"x": x, "y": generator.uniform(size=5000) < x})
+    >>> synthetic = private.assign(x=generator.permutation(x))
+    >>> with Vault(private, schema, Budget(1.0, 1e-6), seed=1) as vault:
+    ...     model = Moments().fit(vault, synthetic, vault.budget.whole)
+    >>> weights = model.weigh(synthetic).normalised
+    >>> def relation(table, weights):
+    ...     return np.cov(table["x"], table["y"], aweights=weights)[0, 1]
+    >>> [round(float(relation(*pair)), 2) for pair in
+    ...  [(private, None), (synthetic, None), (synthetic, weights)]]
+    [0.08, 0.0, 0.08]
+    """
+
+    target: str | None = None
+    blocks: tuple[Recipe, ...] | None = None
+
+    is_free = False
+
+    def fit(self, vault: Vault, synthetic: Any, share: Share | None) -> MomentModel:
+        """Ask for the number of rows, where it is private, and for one noisy sum."""
+        if share is None:
+            raise BudgetError("weights 'moments' need a share of the budget")
+        rows = vault.schema.encode(synthetic)
+        if vault.budget.neighbours is REPLACE:
+            total, sums_share = vault.total(), share
+        else:
+            for_total, sums_share = share.split(TOTAL_FRACTION, 1 - TOTAL_FRACTION)
+            total = vault.total(for_total)
+        population = max(1.0, float(total.value))
+        recipes = self.blocks or self._choose(vault, sums_share, population)
+        blocks = [recipe.over(rows) for recipe in recipes]
+        features = Features(tuple(block for made in blocks for block in made.blocks))
+        standardised = Standardised.over(features, rows)
+        answer = vault.sums(standardised, standardised.bound, sums_share)
+        whitening = Whitening.over(standardised, rows, [len(made.names) for made in blocks])
+        # d = mean over private rows - mean over synthetic rows, in white coordinates
+        differences = (answer.values / population - whitening.centre) @ whitening.directions
+        noise_root = _deviation(answer) / population * whitening.directions
+        noise = noise_root.T @ noise_root
+        # S: privacy noise, and the finite numbers of rows of both tables
+        total_noise = noise + np.eye(len(noise)) * (1 / population + 1 / max(1, len(rows)))
+        model = MomentModel(
+            schema=vault.schema,
+            standardised=standardised,
+            whitening=whitening,
+            differences=differences,
+            noise_scale=_deviation(answer) / population,
+            trust=_joint_trust(differences, total_noise, whitening.blocks),
+            softness=np.zeros(len(differences)),
+            hidden=np.zeros(len(differences)),
+            population=population,
+            theta=np.zeros(len(differences)),
+            private=answer.private,
+        )
+        return model.calibrated(rows, np.diag(total_noise))
+
+    def _choose(self, vault: Vault, share: Share, population: float) -> tuple[Recipe, ...]:
+        def noise(bound: float, size: int) -> float:
+            sensitivity = vault.budget.row_sensitivity(bound)
+            if share.pure:
+                return share.laplace_scale(sensitivity) * math.sqrt(size + 1) / population
+            return share.gaussian_scale(sensitivity) / population
+
+        return choose_features(vault.schema, self.target, noise)
+
+
+def _joint_trust(differences: np.ndarray, noise: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """The matrix T of the shrunken difference T d."""
+    own = np.diag(noise)
+    alone = np.zeros(len(own))
+    for block in np.unique(blocks):
+        chosen = blocks == block
+        alone[chosen] = trust(differences[chosen], own[chosen])
+    # The prior variance v_j under which coordinate j alone is believed that far: v / (v + s)
+    prior = own * alone / np.maximum(1 - alone, LEAST_SOFTNESS)
+    return np.linalg.solve(noise + np.diag(prior), np.diag(prior)).T
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """Coordinates in which the synthetic rows have mean zero and covariance one.
+
+    Coordinate j is a feature less its regression on the features before it, so that a difference
+    in one relation stays in one coordinate.
+    """
+
+    centre: np.ndarray
+    directions: np.ndarray  # features x coordinates
+    blocks: np.ndarray  # the block of each coordinate
+
+    @classmethod
+    def over(cls, features: Standardised, rows: Coded, sizes: list[int]) -> Whitening:
+        """The coordinates of blocks of `sizes` features each."""
+        size = len(features.names)
+        total, second = np.zeros(size), np.zeros((size, size))
+        for chunk in chunks(rows):
+            values = features(chunk)
+            total += values.sum(axis=0)
+            second += values.T @ values
+        centre = total / max(1, len(rows))
+        covariance = second / max(1, len(rows)) - np.outer(centre, centre)
+        directions: np.ndarray = np.zeros((size, size))
+        kept: list[int] = []
+        for feature in range(size):  # Gram and Schmidt in the metric of the covariance
+            found = directions[:, : len(kept)]
+            explained = found.T @ covariance[:, feature]
+            left = covariance[feature, feature] - explained @ explained
+            if left > max(LEAST_VARIANCE * covariance[feature, feature], 1e-9):
+                directions[:, len(kept)] = -(found @ explained)
+                directions[feature, len(kept)] += 1
+                directions[:, len(kept)] /= math.sqrt(left)
+                kept.append(feature)
+        blocks = np.repeat(np.arange(len(sizes)), sizes)[kept]
+        return cls(centre, directions[:, : len(kept)], blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class MomentModel:
+    """Noisy differences of feature means, and the tilt exp(z.theta) that makes up for them."""
+
+    schema: Schema
+    standardised: Standardised
+    whitening: Whitening
+    differences: np.ndarray  # d
+    noise_scale: float  # the standard deviation of the privacy noise on a standardised mean
+    trust: np.ndarray  # T
+    softness: np.ndarray  # how much a mean may miss its target
+    hidden: np.ndarray  # by how much the weighted mean misses d, beyond noise
+    population: float  # the (noisy, or public) number of private rows
+    theta: np.ndarray
+    private: bool = True
+
+    def weigh(self, synthetic: Any) -> Weights:
+        """The weights of rows from the same synthesizer; free."""
+        rows = self.white(self.schema.encode(synthetic))
+        return Weights((rows @ self.theta.astype(rows.dtype)).astype(float))
+
+    def calibrated(self, rows: Coded, noise: np.ndarray) -> MomentModel:
+        """The model with the tilt that brings these synthetic rows to the shrunken difference.
+
+        All means are matched more softly until the effective sample size is as large as the
+        private table, or half the synthetic one: a tilt in many directions at once would cost
+        more in variance than it saves in bias.
+        """
+        white = self.white(rows)
+        target = self.trust @ self.differences
+        least = min(len(rows) * LEAST_FRACTION, self.population)
+        part = thinned(white)
+        for more in (0.0, *EXTRA_SOFTNESS):
+            softness = LEAST_SOFTNESS + SOFTNESS * (1 - np.diag(self.trust)) + more
+            theta = calibrate(part, target, softness)
+            if effective_fraction(part, theta) * len(rows) >= least:
+                break
+        theta = calibrate(white, target, softness, theta)
+        reached, _ = weighted_moments(white, theta)
+        hidden = np.sqrt(np.maximum((self.differences - reached) ** 2 - noise, 0))
+        return replace(self, softness=softness, theta=theta, hidden=hidden)
+
+    def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
+        """Replicate weights: the procedure again, with fresh noise and a fresh private sample.
+
+        A replicate's base weights say what the synthesizer might have drawn, the resample what
+        the private rows might have been. A measured difference that shrinkage and softness leave
+        uncorrected beyond its noise is a doubt as well, and drawn with its size.
+        """
+        rows = self.white(self.schema.encode(synthetic))
+        base = redraws.base.astype(rows.dtype, copy=False)
+        size, count = len(self.theta), base.shape[1]
+        normal = redraws.generator.normal
+        # m_r: the means under each replicate's base weights; zero for uniform ones
+        centres = (rows.T @ base).astype(float) / base.sum(axis=0, dtype=float)
+        noise = self.noise_scale * normal(size=(len(self.whitening.directions), count))
+        shifts = self._sample_shifts(rows, redraws) + self.whitening.directions.T @ noise
+        moved = centres + self.trust @ (shifts - centres)
+        # A white mean moves by 1 / (1 + softness) of its target.
+        moved += ((1 + self.softness) * self.hidden)[:, None] * normal(size=(size, count))
+        targets = (self.trust @ self.differences)[:, None] + moved
+        return calibrate_many(rows, base, targets, self.softness, self.theta)
+
+    def _sample_shifts(self, rows: np.ndarray, redraws: Redraws) -> np.ndarray:
+        """How the private means move when the private rows are drawn again."""
+        weights = redraws.weights.astype(rows.dtype, copy=False)
+        fresh = redraws.resample.astype(rows.dtype, copy=False)
+        return (rows.T @ fresh - (rows.T @ weights)[:, None]).astype(float) / len(rows)
+
+    def white(self, rows: Coded) -> np.ndarray:
+        """The rows in white coordinates."""
+        size = len(self.theta)
+        large = len(rows) * size > SINGLE_PRECISION
+        values = np.empty((len(rows), size), dtype=np.float32 if large else np.float64)
+        start = 0
+        for chunk in chunks(rows):
+            centred = self.standardised(chunk) - self.whitening.centre
+            values[start : start + len(chunk)] = centred @ self.whitening.directions
+            start += len(chunk)
+        return values
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The model as named arrays, for saving without pickle."""
+        return {
+            "features": np.array(json.dumps(self.standardised.features.to_dict())),
+            "centre": self.standardised.centre,
+            "scale": self.standardised.scale,
+            "bound": np.array(self.standardised.bound),
+            "white_centre": self.whitening.centre,
+            "white_directions": self.whitening.directions,
+            "white_blocks": self.whitening.blocks,
+            "differences": self.differences,
+            "noise_scale": np.array(self.noise_scale),
+            "trust": self.trust,
+            "softness": self.softness,
+            "hidden": self.hidden,
+            "population": np.array(self.population),
+            "theta": self.theta,
+            "private": np.array(self.private),
+        }
+
+    @classmethod
+    def from_arrays(cls, schema: Schema, arrays: Mapping[str, np.ndarray]) -> MomentModel:
+        """The inverse of `to_arrays`."""
+        features = Features.from_dict(schema, json.loads(str(arrays["features"])))
+        scales = arrays["centre"], arrays["scale"], float(arrays["bound"])
+        white = arrays["white_centre"], arrays["white_directions"], arrays["white_blocks"]
+        return cls(
+            schema=schema,
+            standardised=Standardised(features, *scales),
+            whitening=Whitening(*white),
+            differences=arrays["differences"],
+            noise_scale=float(arrays["noise_scale"]),
+            trust=arrays["trust"],
+            softness=arrays["softness"],
+            hidden=arrays["hidden"],
+            population=float(arrays["population"]),
+            theta=arrays["theta"],
+            private=bool(arrays["private"]),
+        )
+
+
+def _deviation(answer: NoisySums) -> float:
+    """The standard deviation of the noise on each sum."""
+    if answer.law == "gaussian":
+        return answer.scale
+    # L2-Laplace in p dimensions: the norm is Gamma(p, b), so E|z|^2 = p (p + 1) b^2
+    return answer.scale * math.sqrt(len(answer.values) + 1)
