@@ -260,3 +260,57 @@ def test_newton_reaches_the_gradient_norm_from_anywhere(far):
     assert np.linalg.norm(derivatives(found)[0]) <= 1e-10
     # Where d >= 1 a step lowers J by lambda / M^2 (2 log 2 - 1) at least; far fewer are needed.
     assert len(steps) < 2000
+
+
+@pytest.mark.parametrize("regularisation", [1e6, 1e9, 1e12, 1e30])
+def test_a_pull_to_the_centre_of_any_strength_is_solved(vault, regularisation):
+    """Far beyond it, lambda times the rounding of the centre exceeds the gradient asked for."""
+    centre = np.array([0.3, -2.0, 5.0])
+    options = {"regularisation": regularisation, "centre": centre}
+    assert exact(vault, **options) == pytest.approx(centre, abs=2 / regularisation)
+    noised = ask(vault, **options)
+    # Ten deviations, and the pull of all rows; an integer that overflows would be far outside.
+    reach = 10 * noised.scale + 2 * BOUND / regularisation
+    assert np.abs(noised.values - centre).max() <= reach + 1e-14
+    matrix = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]])
+    outputs = exact(vault, **options, outputs=matrix)
+    assert outputs == pytest.approx(matrix @ exact(vault, **options), abs=1e-12)
+
+
+def test_what_noise_does_to_a_minimiser_does_not_depend_on_the_centre():
+    """The noise is on b - c, so that a shifted problem has the shifted answer, noise and all."""
+    tables = [pd.DataFrame({"x": [0.5], "y": [0.5]})] * 2
+    answers = []
+    for centre in (np.zeros(3), np.array([0.0, 64.0, -64.0])):  # f.c is zero at these rows
+        with Vault(tables[0], SCHEMA, BUDGET, seed=3) as opened:
+            answer = opened.minimise(
+                Affine(),
+                BOUND,
+                SCHEMA.encode(tables[1]),
+                SHARE,
+                rows=1,
+                regularisation=4.0,
+                centre=centre,
+            )
+            answers.append(answer.values - centre)
+    assert answers[1] == pytest.approx(answers[0], abs=1e-12)
+
+
+def test_a_pull_beyond_floating_point_is_refused_before_the_look(vault):
+    with pytest.raises(VaultError, match="regularisation"):
+        ask(vault, regularisation=1e250)
+    assert vault.ledger.spends == ()
+
+
+def test_a_gradient_below_rounding_ends_the_search():
+    def derivatives(point):
+        # The gradient of 1e12 (b - 1/3)^2 / 2 is rounded to nothing better than 1e-4.
+        return 1e12 * (point - 1 / 3), 1e12 * np.eye(1)
+
+    assert newton(derivatives, np.array([50.0]), 1.0, 0.0) == pytest.approx([1 / 3])
+    restless = iter(np.tile([1e-9, -1e-9], 1000))
+
+    def rounding(point):
+        return np.array([next(restless)]), np.eye(1)
+
+    assert newton(rounding, np.zeros(1), 1.0, 1e-12) == pytest.approx([0.0], abs=1e-8)

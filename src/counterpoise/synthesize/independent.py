@@ -71,8 +71,8 @@ class IndependentModel:
         for column, (counts, released) in enumerate(
             zip(self.counts, self.probabilities, strict=True)
         ):
-            # A row from elsewhere may have a value that this model never draws.
-            floor = np.maximum(released, np.finfo(float).tiny)
+            # A value that this model hardly ever draws must not decide a replicate.
+            floor = np.maximum(released, 1 / self.rows)
             for replicate, redrawn in enumerate(again.tables([column], counts, self.deviation)):
                 ratios[:, replicate] *= (_probabilities(redrawn) / floor)[codes[:, column]]
         return ratios

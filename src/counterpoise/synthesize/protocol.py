@@ -3,6 +3,10 @@
 A synthesizer is a frozen dataclass of public parameters. Its `fit` asks a vault, within a share,
 and returns a model that holds noised answers only, so a model can be kept, sampled and shared
 without further charge.
+
+A model is saved as arrays, and read back by the class that its method's `fit` says it returns
+(or that the method names in `model_type`), with the class method
+`from_arrays(schema, arrays, private)`. A class without one is used as well; it is not saved.
 """
 
 from collections.abc import Mapping

@@ -12,7 +12,8 @@ Monteleoni and Sarwate 2011). The bound is for exact minimisers: a point where t
 norm g lies within g / lambda of one, so two neighbours' answers may differ by 2 g / lambda more,
 which is charged. Newton's method here reaches g for every table (`newton`), so there is no failure
 to report; half of g is left for floating-point error, which for ordinary margins stays below it
-up to a thousand million rows. A public linear map of b is as sensitive as its operator norm says.
+up to a thousand million rows. It solves for b - c, and that is what is noised, so no lambda is too
+large for the precision of c. A public linear map of b is as sensitive as its operator norm says.
 Only the noised answer leaves; the number of passes over the rows does not. The law of the noise
 and its charge are in `perturbation`. [PRIVACY: importance weights]
 """
@@ -142,8 +143,11 @@ def minimise(
     vault._charge(what if noise != "none" else f"{what}, WITHOUT NOISE", law.event)
     private = _Rows(vault, features, bound, size)
 
-    def derivatives(point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        gradient, hessian = regularisation * (point - start), regularisation * np.eye(size)
+    # In u = b - c: the pull lambda u is then exact to the last bit of u, however small it is
+    # beside c. All private rows together move u by no more than their number times D2.
+    def derivatives(moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        point = start + moved
+        gradient, hessian = regularisation * moved, regularisation * np.eye(size)
         for label, batches in ((1.0, private), (-1.0, (against,))):
             for values in batches:
                 first, second = loss.derivatives(label * (values @ point))
@@ -153,9 +157,8 @@ def minimise(
 
     # Half of g = INEXACTNESS slope R / m; the other half is for rounding.
     gradient_norm = INEXACTNESS / 2 * loss.slope * bound / rows
-    solved = newton(derivatives, start, loss.steepening * bound, gradient_norm)
-    exact = solved if matrix is None else matrix @ solved
-    values = exact
+    solved = newton(derivatives, np.zeros(size), loss.steepening * bound, gradient_norm)
+    values = exact = solved if matrix is None else matrix @ solved
     if law.law != "none":
         grid = Grid(law.step)
         draw = {
@@ -164,6 +167,8 @@ def minimise(
             "laplace": vault._noise.laplace,
         }[law.law]
         values = grid.values(draw(grid.round(exact), law.scale / grid.step))
+    # The centre is public and comes back after the noise.
+    values = values + (start if matrix is None else matrix @ start)
     return NoisyMinimiser(values, law.scale, law.law, law.sensitivity, vault.private)
 
 

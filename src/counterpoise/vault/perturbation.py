@@ -39,6 +39,9 @@ INEXACTNESS = 1e-5
 # the Hessian well conditioned.
 LARGEST_MOVE = 1000.0
 
+# Nor is there any use in one that moves it by less: the grid of the noise would underflow.
+LEAST_MOVE = 1e-200
+
 # Clipping multiplies by a rounded quotient, which may overshoot by some units in the last place;
 # so may an operator norm.
 _ROUNDING = 1e-9
@@ -113,6 +116,11 @@ def perturbation_for(
     row = slope * bound * (1 + _ROUNDING) / (rows * regularisation)
     minimiser = budget.row_sensitivity(row) + 2 * INEXACTNESS * row
     moved = reach * (1 + _ROUNDING) * minimiser
+    if moved < LEAST_MOVE:
+        raise VaultError(
+            f"minimise: a regularisation of {regularisation:g} leaves nothing of the rows; "
+            "state a smaller one"
+        )
     grid = Grid.below(moved)
     # Each neighbour's answer is rounded by itself.
     sensitivity = moved + 2 * grid.rounding(size)

@@ -59,6 +59,8 @@ def sums(vault: Vault, features: FeatureMap, bound: float, share: Share) -> Nois
     if not (math.isfinite(bound) and bound > 0):
         raise VaultError(f"sums: expected a positive bound, not {bound!r}")
     size = len(features.names)
+    if size == 0:
+        raise VaultError("sums: expected at least one feature")
     grid = Grid.below(bound)
     sensitivity = vault.budget.row_sensitivity(_most_after_rounding(bound, size, grid))
     event: DpEvent

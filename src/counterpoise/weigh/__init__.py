@@ -1,6 +1,6 @@
 """Importance weights for synthetic rows, fitted on a vault's noised answers alone."""
 
-from counterpoise.weigh.calibrate import BetaCalibration, calibrate, calibrate_privately
+from counterpoise.weigh.beta_calibration import BetaCalibration, calibrate, calibrate_privately
 from counterpoise.weigh.diagnostics import Diagnosis, Verdict, diagnose, fitted_sample_size
 from counterpoise.weigh.finite_variance import FiniteVarianceTest, finite_variance_test
 from counterpoise.weigh.logistic import Logistic, LogisticModel

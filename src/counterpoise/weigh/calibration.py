@@ -7,9 +7,9 @@ w = base exp(z.theta). The dual,
     log mean_base exp(z.theta) - theta.target + 1/2 sum_j softness_j theta_j^2,
 
 is smooth and convex in as many variables as there are features, and with softness above zero it
-has a solution whatever the target, also one that no weights reach. Solved by Newton's method in
-chunks of rows; many rows are first solved for a part of them, which gives a start so close that
-two or three passes over all of them are enough.
+has a solution whatever the target, also one that no weights reach. Solved by Newton's method. Many
+rows are first solved for a part of them, which gives a start so close, and a Hessian so good, that
+a few gradients over all of them are enough.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import math
 import numpy as np
 
 CHUNK_ROWS = 32_768
-FIRST_ROWS = 20_000  # where the solution starts, when there are several times as many rows
+FIRST_ROWS = 10_000  # where the solution starts, when there are several times as many rows
 MOST_STEPS = 60
-_ENOUGH = 1e-12  # of the Newton decrement, the double of what is left to gain
+STEPS_WITH_A_PART = 20  # before the Hessian of all rows is worked out after all
 
 
 def calibrate(
@@ -38,14 +38,20 @@ def calibrate(
     theta = np.zeros(rows.shape[1]) if start is None else start
     if rows.shape[1] == 0 or len(rows) == 0:
         return theta
-    if start is None:
-        theta = _newton(thinned(rows), target, softness, theta)
-    return _newton(rows, target, softness, theta)
+    part = thinned(rows)
+    if start is None or len(part) == len(rows):
+        theta = _newton(part, target, softness, theta)
+    if len(part) == len(rows):
+        return theta
+    _, covariance = weighted_moments(part, theta)
+    theta, converged = _descend(rows, target, softness, theta, covariance)
+    return theta if converged else _newton(rows, target, softness, theta)
 
 
 def thinned(rows: np.ndarray) -> np.ndarray:
     """Some of the rows, evenly spread, when there are very many; else all."""
-    return rows[:: max(1, len(rows) // FIRST_ROWS)]
+    every = max(1, len(rows) // FIRST_ROWS)
+    return rows if every == 1 else np.ascontiguousarray(rows[::every])
 
 
 def effective_fraction(rows: np.ndarray, theta: np.ndarray) -> float:
@@ -58,20 +64,20 @@ def effective_fraction(rows: np.ndarray, theta: np.ndarray) -> float:
 def _newton(
     rows: np.ndarray, target: np.ndarray, softness: np.ndarray, theta: np.ndarray
 ) -> np.ndarray:
-    value = _value(rows, target, softness, theta)
-    # Single precision cannot tell smaller steps from rounding.
-    enough = _ENOUGH if rows.dtype == np.float64 else 1e-8
+    """Newton's method with a Hessian a step."""
+    value, _ = _dual(rows, target, softness, theta)
+    enough, rounding = _precision(rows)
     for _ in range(MOST_STEPS):
         mean, covariance = weighted_moments(rows, theta)
         gradient = mean - target + softness * theta
-        step = np.linalg.solve(covariance + np.diag(softness), -gradient)
+        step = -_solve(covariance + np.diag(softness), gradient)
         decrement = float(-gradient @ step)
         if decrement < enough:
             break
         length = 1.0
         while length > 1e-8:
-            tried = _value(rows, target, softness, theta + length * step)
-            if tried <= value - 0.1 * length * decrement:
+            tried, _ = _dual(rows, target, softness, theta + length * step)
+            if tried <= value - 0.1 * length * decrement + rounding:
                 break
             length /= 2
         else:
@@ -80,25 +86,90 @@ def _newton(
     return theta
 
 
-def _value(rows: np.ndarray, target: np.ndarray, softness: np.ndarray, theta: np.ndarray) -> float:
+def _descend(
+    rows: np.ndarray,
+    target: np.ndarray,
+    softness: np.ndarray,
+    theta: np.ndarray,
+    covariance: np.ndarray,
+) -> tuple[np.ndarray, bool]:
+    """The same with one Hessian, of which a part of the rows has told; and whether that was enough.
+
+    Near the solution a step leaves about the relative error of the Hessian.
+    """
+    hessian = covariance + np.diag(softness)
+    value, mean = _dual(rows, target, softness, theta)
+    enough, rounding = _precision(rows)
+    length = 1.0
+    for _ in range(STEPS_WITH_A_PART):
+        gradient = mean - target + softness * theta
+        step = -_solve(hessian, gradient)
+        if float(-gradient @ step) < enough:
+            return theta, True
+        tried, tried_mean = _dual(rows, target, softness, theta + length * step)
+        if tried <= value + rounding:
+            theta, value, mean = theta + length * step, tried, tried_mean
+            length = min(1.0, 2 * length)
+        else:
+            length /= 4
+    return theta, False
+
+
+def _precision(rows: np.ndarray) -> tuple[float, float]:
+    """The Newton decrement (double of what is left to gain) to stop at, and the dual's rounding."""
+    return (1e-12, 1e-13) if rows.dtype == np.float64 else (1e-9, 1e-7)
+
+
+def _solve(hessian: np.ndarray, right: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.solve(hessian, right)
+    except np.linalg.LinAlgError:
+        # Without softness, features that say the same leave directions without curvature.
+        return np.asarray(np.linalg.lstsq(hessian, right)[0])
+
+
+def _tilt(rows: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, float]:
+    """The weights exp(rows.theta), adding up to one, and the logarithm of what they added up to."""
     exponents = (rows @ theta.astype(rows.dtype)).astype(float)
-    top = float(exponents.max())
-    log_mean = top + math.log(float(np.exp(exponents - top).mean()))
-    return log_mean - float(theta @ target) + 0.5 * float(softness @ theta**2)
+    top = float(exponents.max(initial=-np.inf))
+    weights = np.exp(exponents - top)
+    total = float(weights.sum())
+    return weights / total, top + math.log(total)
+
+
+def _dual(
+    rows: np.ndarray, target: np.ndarray, softness: np.ndarray, theta: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """The dual, and the weighted mean that its gradient is made of."""
+    weights, log_total = _tilt(rows, theta)
+    value = log_total - math.log(len(rows)) - float(theta @ target)
+    return value + 0.5 * float(softness @ theta**2), weighted_mean(rows, weights)
+
+
+def weighted_mean(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The mean under weights that add up to one; in double precision from chunk to chunk."""
+    mean = np.zeros(rows.shape[1])
+    for start in range(0, len(rows), CHUNK_ROWS):
+        part = slice(start, start + CHUNK_ROWS)
+        mean += weights[part].astype(rows.dtype) @ rows[part]
+    return mean
+
+
+def tilted_mean(rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """The mean of the rows under the weights exp(rows.theta); zero for no rows."""
+    if len(rows) == 0:
+        return np.zeros(rows.shape[1])
+    return weighted_mean(rows, _tilt(rows, theta)[0])
 
 
 def weighted_moments(rows: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of the rows under the weights exp(rows.theta)."""
-    exponents = (rows @ theta.astype(rows.dtype)).astype(float)
-    weights = np.exp(exponents - exponents.max())
-    weights /= weights.sum()
-    size = rows.shape[1]
-    mean, second = np.zeros(size), np.zeros((size, size))
+    weights, _ = _tilt(rows, theta)
+    mean = weighted_mean(rows, weights)
+    second = np.zeros((len(mean), len(mean)))
     for start in range(0, len(rows), CHUNK_ROWS):
-        chunk = rows[start : start + CHUNK_ROWS]
-        root = np.sqrt(weights[start : start + CHUNK_ROWS]).astype(rows.dtype)
-        scaled = chunk * root[:, None]
-        mean += root @ scaled
+        part = slice(start, start + CHUNK_ROWS)
+        scaled = rows[part] * np.sqrt(weights[part]).astype(rows.dtype)[:, None]
         second += scaled.T @ scaled  # numpy sees the symmetry and does half the work
     return mean, second - np.outer(mean, mean)
 
@@ -117,9 +188,9 @@ def calibrate_many(
     is two matrix products for all of them together; a step that goes up is halved.
     """
     count = base.shape[1]
-    if rows.shape[1] == 0:
-        return base / base.mean(axis=0)
-    _, covariance = weighted_moments(rows, theta)
+    if rows.shape[1] == 0 or len(rows) == 0:
+        return base / base.mean(axis=0, dtype=float) if len(rows) else base
+    _, covariance = weighted_moments(thinned(rows), theta)
     hessian = covariance + np.diag(softness)
     thetas = np.repeat(theta[:, None], count, axis=1)
     lengths = np.ones(count)
@@ -127,7 +198,7 @@ def calibrate_many(
     for _ in range(steps):
         means = (rows.T @ weights).astype(float) / len(rows)
         gradients = means - targets + softness[:, None] * thetas
-        moves = np.linalg.solve(hessian, -gradients)
+        moves = -_solve(hessian, gradients)
         decrements = -(gradients * moves).sum(axis=0)
         # What is left to gain is far below the noise that the replicates are to show.
         if decrements.max() < 1e-6:
@@ -149,10 +220,14 @@ def _many(
     thetas: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     weights = rows @ thetas.astype(rows.dtype)
-    top = weights.max(axis=0)
-    np.exp(weights - top, out=weights)
+    # The largest among the rows that there are in a replicate: they cannot all vanish.
+    top = weights.max(axis=0, where=base > 0, initial=-np.inf)
+    weights -= top
+    np.minimum(weights, 0, out=weights)
+    np.exp(weights, out=weights)
     weights *= base
-    sizes = weights.mean(axis=0)
-    values = top.astype(float) + np.log(sizes / base.mean(axis=0))
+    sizes = weights.mean(axis=0, dtype=float)
+    values = top.astype(float) + np.log(sizes / base.mean(axis=0, dtype=float))
     values = values - (thetas * targets).sum(axis=0) + 0.5 * (softness[:, None] * thetas**2).sum(0)
-    return weights / sizes, values
+    weights /= sizes.astype(rows.dtype)
+    return weights, values

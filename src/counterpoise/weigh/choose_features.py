@@ -45,12 +45,13 @@ def choose_features(
     features = groups + (sum(widths.values()) if one_hot else 0)
     relations: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
     for pair in sorted(products, key=lambda pair: (target not in pair, products[pair])):
-        features, groups = features + products[pair], groups + 1
-        if features > MOST_FEATURES:
-            break
+        if features + products[pair] > MOST_FEATURES:
+            continue  # a wide relation with the target leaves room for narrow ones
         # A target is what the release is for: its relations are asked for however noisy.
-        if target not in pair and noise(math.sqrt(groups), features) > READABLE:
+        wider = noise(math.sqrt(groups + 1), features + products[pair])
+        if target not in pair and wider > READABLE:
             break
+        features, groups = features + products[pair], groups + 1
         relations[target in pair].append(pair)
     return margins, PairProducts(tuple(relations[True])), PairProducts(tuple(relations[False]))
 

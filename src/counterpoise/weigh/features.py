@@ -199,9 +199,14 @@ class Cells(Recipe):
     pairs: tuple[tuple[str, str], ...] | None = None
     most: int = 8
 
+    def __post_init__(self) -> None:
+        _check_count("most", self.most)
+
     def over(self, synthetic: Coded) -> Features:
         """A feature for each cell."""
         pairs = tuple(combinations(synthetic.schema.names, 2) if self.pairs is None else self.pairs)
+        for name in {name for pair in pairs for name in pair}:
+            _position(synthetic.schema, name)
         return Features((_Cells(synthetic.schema, pairs, self.most),)) if pairs else Features(())
 
 
@@ -210,6 +215,9 @@ class PrincipalComponents(Recipe):
     """The directions in which the synthetic table varies most, of its one-hot features."""
 
     count: int
+
+    def __post_init__(self) -> None:
+        _check_count("count", self.count)
 
     def over(self, synthetic: Coded) -> Features:
         """One feature a component."""
@@ -233,9 +241,18 @@ class RandomFourier(Recipe):
     width: float = 0.5
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        _check_count("count", self.count)
+        if not (math.isfinite(self.width) and self.width > 0):
+            raise MethodError(f"width: expected a positive number, not {self.width!r}")
+
     def over(self, synthetic: Coded) -> Features:
         """`count` features."""
-        return Features((_Fourier(synthetic.schema, self.count, self.width, self.seed),))
+        generator = np.random.default_rng(self.seed)
+        size = len(_Columns(synthetic.schema, one_hot=True).names)
+        frequencies = generator.normal(size=(size, self.count)) / self.width
+        phases = generator.uniform(0, 2 * np.pi, self.count)
+        return Features((_Fourier(frequencies, phases),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,9 +333,13 @@ class _Products:
     def over(cls, synthetic: Coded, pairs: Sequence[tuple[str, str]]) -> _Products:
         centres = {}
         for name in sorted({name for pair in pairs for name in pair}):
-            values = _factor(synthetic, name)
+            values = _factor(synthetic, _position(synthetic.schema, name))
             centres[name] = values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
         return cls(synthetic.schema, tuple(pairs), centres)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: _position(self.schema, name) for name in self.centres}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -347,12 +368,18 @@ class _Products:
         return math.sqrt(sum((reach[x] * reach[y]) ** 2 for x, y in self.pairs))
 
     def __call__(self, rows: Coded) -> np.ndarray:
-        centred = {name: _factor(rows, name) - centre for name, centre in self.centres.items()}
-        blocks = [
-            (centred[x][:, :, None] * centred[y][:, None, :]).reshape(len(rows), -1)
-            for x, y in self.pairs
-        ]
-        return np.concatenate(blocks, axis=1)
+        centred = {
+            name: np.asfortranarray(_factor(rows, self._positions[name]) - centre)
+            for name, centre in self.centres.items()
+        }
+        products = np.empty((len(rows), len(self.groups)), order="F")
+        place = 0
+        for x, y in self.pairs:
+            for left in centred[x].T:
+                width = centred[y].shape[1]
+                np.multiply(left[:, None], centred[y], out=products[:, place : place + width])
+                place += width
+        return products
 
     def to_dict(self) -> dict[str, Any]:
         centres = {name: centre.tolist() for name, centre in self.centres.items()}
@@ -392,7 +419,7 @@ class _Cells:
         return math.sqrt(len(self.pairs))
 
     def __call__(self, rows: Coded) -> np.ndarray:
-        features = np.zeros((len(rows), len(self.names)))
+        features = np.zeros((len(rows), len(self.groups)), order="F")
         every, place = np.arange(len(rows)), 0
         for x, y in self.pairs:
             cell = self._grouped(rows, x) * self._size(y) + self._grouped(rows, y)
@@ -443,14 +470,13 @@ class _Components:
 
 @dataclass(frozen=True, eq=False)
 class _Fourier:
-    schema: Schema
-    count: int
-    width: float
-    seed: int
+    # Kept as numbers, not as a seed: another version of numpy may draw others.
+    frequencies: np.ndarray
+    phases: np.ndarray
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"cosine {i + 1}" for i in range(self.count))
+        return tuple(f"cosine {i + 1}" for i in range(len(self.phases)))
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -458,20 +484,16 @@ class _Fourier:
 
     @property
     def bound(self) -> float:
-        return math.sqrt(self.count)
+        return math.sqrt(len(self.phases))
 
     def __call__(self, rows: Coded) -> np.ndarray:
-        values, _ = rows.one_hot()
-        generator = np.random.default_rng(self.seed)
-        frequencies = generator.normal(size=(values.shape[1], self.count)) / self.width
-        return np.cos(values @ frequencies + generator.uniform(0, 2 * np.pi, self.count))
+        return np.cos(rows.one_hot()[0] @ self.frequencies + self.phases)
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": "fourier",
-            "count": self.count,
-            "width": self.width,
-            "seed": self.seed,
+            "frequencies": self.frequencies.tolist(),
+            "phases": self.phases.tolist(),
         }
 
 
@@ -491,7 +513,8 @@ _BLOCKS: dict[str, Callable[[Schema, Mapping[str, Any]], Block]] = {
         schema, np.array(values["centre"]), np.array(values["directions"])
     ),
     "fourier": lambda schema, values: _Fourier(
-        schema, values["count"], values["width"], values["seed"]
+        np.array(values["frequencies"]).reshape(-1, len(values["phases"])),
+        np.array(values["phases"]),
     ),
 }
 
@@ -504,10 +527,9 @@ def _largest_norm(column: Column, one_hot: bool) -> float:
     return math.sqrt(1.25) if column.nullable else 1.0
 
 
-def _factor(rows: Coded, name: str) -> np.ndarray:
+def _factor(rows: Coded, position: int) -> np.ndarray:
     """A column's features as a factor of products: categories but the first, or the unit value."""
-    position = _position(rows.schema, name)
-    column = rows.schema[name]
+    column = rows.schema.columns[position]
     if column.kind != "categorical":
         return rows.units[:, position : position + 1]
     return (rows.codes[:, position : position + 1] == np.arange(1, column.cells)).astype(float)
@@ -523,3 +545,8 @@ def _position(schema: Schema, name: str) -> int:
     if name not in schema.names:
         raise MethodError(f"features: the schema has no column {name!r}")
     return schema.names.index(name)
+
+
+def _check_count(option: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise MethodError(f"{option}: expected a whole number from 1, not {value!r}")

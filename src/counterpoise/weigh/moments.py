@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterpoise.errors import BudgetError
+from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import REPLACE, NoisySums, Share, Vault
 from counterpoise.weigh.calibration import (
@@ -35,12 +35,12 @@ from counterpoise.weigh.calibration import (
     calibrate_many,
     effective_fraction,
     thinned,
-    weighted_moments,
+    tilted_mean,
 )
 from counterpoise.weigh.choose_features import choose_features
 from counterpoise.weigh.features import Features, Recipe
 from counterpoise.weigh.protocol import WEIGHTERS
-from counterpoise.weigh.shrinkage import trust
+from counterpoise.weigh.shrinkage import trust as trust_in
 from counterpoise.weigh.standardise import Standardised, chunks
 from counterpoise.weigh.weights import Weights
 
@@ -58,8 +58,11 @@ LEAST_SOFTNESS = 1e-6
 LEAST_VARIANCE = 1e-3
 # The effective sample size has to be this part of the rows, or the private table's number of rows.
 LEAST_FRACTION = 0.5
-# What is added to the softness, one after the other, until it is.
-EXTRA_SOFTNESS = tuple(0.05 * 2.0**step for step in range(16))
+# What may be added to the softness until it is, from much to little.
+EXTRA_SOFTNESS = tuple(np.geomspace(200.0, 0.02, 27).tolist())
+# The variance of true differences between white means, whose rows have variance one, is hardly
+# larger. It matters where the noise is as large, which then moves nothing.
+LARGEST_DIFFERENCE = 10.0
 # Above this many numbers, the whitened rows are kept in single precision.
 SINGLE_PRECISION = 20_000_000
 
@@ -101,6 +104,7 @@ class Moments:
         if share is None:
             raise BudgetError("weights 'moments' need a share of the budget")
         rows = vault.schema.encode(synthetic)
+        self._check(vault.schema, rows)
         if vault.budget.neighbours is REPLACE:
             total, sums_share = vault.total(), share
         else:
@@ -127,12 +131,24 @@ class Moments:
             noise_scale=_deviation(answer) / population,
             trust=_joint_trust(differences, total_noise, whitening.blocks),
             softness=np.zeros(len(differences)),
-            hidden=np.zeros(len(differences)),
+            doubt=np.zeros(len(differences)),
             population=population,
             theta=np.zeros(len(differences)),
             private=answer.private,
         )
-        return model.calibrated(rows, np.diag(total_noise))
+        # The floor goes by how many private rows there may be, where the total is but noise.
+        at_most = population + 2 * total.deviation
+        return model.calibrated(rows, np.diag(total_noise), at_most)
+
+    def _check(self, schema: Schema, rows: Coded) -> None:
+        """Refuse what cannot be asked for before anything is paid."""
+        if len(rows) == 0:
+            raise MethodError("weights 'moments' need at least one synthetic row to compare with")
+        if self.target is not None and self.target not in schema.names:
+            raise MethodError(f"target: the schema has no column {self.target!r}")
+        one = rows.take(np.arange(1))
+        if self.blocks and not any(recipe.over(one).names for recipe in self.blocks):
+            raise MethodError("blocks: the recipes make no feature for this schema")
 
     def _choose(self, vault: Vault, share: Share, population: float) -> tuple[Recipe, ...]:
         def noise(bound: float, size: int) -> float:
@@ -150,10 +166,29 @@ def _joint_trust(differences: np.ndarray, noise: np.ndarray, blocks: np.ndarray)
     alone = np.zeros(len(own))
     for block in np.unique(blocks):
         chosen = blocks == block
-        alone[chosen] = trust(differences[chosen], own[chosen])
+        alone[chosen] = trust_in(differences[chosen], own[chosen], LARGEST_DIFFERENCE)
     # The prior variance v_j under which coordinate j alone is believed that far: v / (v + s)
     prior = own * alone / np.maximum(1 - alone, LEAST_SOFTNESS)
     return np.linalg.solve(noise + np.diag(prior), np.diag(prior)).T
+
+
+def _hardest(
+    rows: np.ndarray, target: np.ndarray, own: np.ndarray, least: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The least softness at which this part of the rows stays effective, and its theta.
+
+    From soft to hard, each solution the start of the next: the way is short, and ends before the
+    weights collapse, where Newton's method would be slow.
+    """
+    # theta is about target / softness: at the softest, next to nothing however far the target is.
+    far = max(1.0, 10 * float(np.linalg.norm(target)) / EXTRA_SOFTNESS[0])
+    theta, softness = np.zeros(len(own)), own + far * EXTRA_SOFTNESS[0]
+    for more in (*(far * extra for extra in EXTRA_SOFTNESS), 0.0):
+        tried = calibrate(rows, target, own + more, theta)
+        if effective_fraction(rows, tried) < least:
+            break
+        theta, softness = tried, own + more
+    return softness, theta
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,17 +240,20 @@ class MomentModel:
     noise_scale: float  # the standard deviation of the privacy noise on a standardised mean
     trust: np.ndarray  # T
     softness: np.ndarray  # how much a mean may miss its target
-    hidden: np.ndarray  # by how much the weighted mean misses d, beyond noise
+    doubt: np.ndarray  # the squared error of each weighted mean, as far as can be told
     population: float  # the (noisy, or public) number of private rows
     theta: np.ndarray
     private: bool = True
 
     def weigh(self, synthetic: Any) -> Weights:
         """The weights of rows from the same synthesizer; free."""
-        rows = self.white(self.schema.encode(synthetic))
-        return Weights((rows @ self.theta.astype(rows.dtype)).astype(float))
+        rows = self.schema.encode(synthetic)
+        # z.theta without z: the same for a row whatever the others, and quicker
+        tilt = self.whitening.directions @ self.theta
+        parts = [self.standardised(chunk) @ tilt for chunk in chunks(rows)]
+        return Weights(np.concatenate([np.empty(0), *parts]))
 
-    def calibrated(self, rows: Coded, noise: np.ndarray) -> MomentModel:
+    def calibrated(self, rows: Coded, noise: np.ndarray, private_rows: float) -> MomentModel:
         """The model with the tilt that brings these synthetic rows to the shrunken difference.
 
         All means are matched more softly until the effective sample size is as large as the
@@ -224,26 +262,28 @@ class MomentModel:
         """
         white = self.white(rows)
         target = self.trust @ self.differences
-        least = min(len(rows) * LEAST_FRACTION, self.population)
-        part = thinned(white)
-        for more in (0.0, *EXTRA_SOFTNESS):
-            softness = LEAST_SOFTNESS + SOFTNESS * (1 - np.diag(self.trust)) + more
-            theta = calibrate(part, target, softness)
-            if effective_fraction(part, theta) * len(rows) >= least:
-                break
+        own = LEAST_SOFTNESS + SOFTNESS * (1 - np.diag(self.trust))
+        least = min(LEAST_FRACTION, private_rows / max(1, len(rows)))
+        softness, theta = _hardest(thinned(white), target, own, least)
         theta = calibrate(white, target, softness, theta)
-        reached, _ = weighted_moments(white, theta)
-        hidden = np.sqrt(np.maximum((self.differences - reached) ** 2 - noise, 0))
-        return replace(self, softness=softness, theta=theta, hidden=hidden)
+        reached = tilted_mean(white, theta)
+        trust = np.clip(np.diag(self.trust), 0, 1)
+        # The squared error of the mean that is reached: the posterior variance T s if the prior is
+        # right, and without a prior (d - m)^2 - (1 - 2 T) s, Stein's unbiased estimate.
+        unbiased = (self.differences - reached) ** 2 - (1 - 2 * trust) * noise
+        doubt = np.maximum(trust * noise, unbiased)
+        return replace(self, softness=softness, theta=theta, doubt=doubt)
 
     def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
         """Replicate weights: the procedure again, with fresh noise and a fresh private sample.
 
         A replicate's base weights say what the synthesizer might have drawn, the resample what
-        the private rows might have been. A measured difference that shrinkage and softness leave
-        uncorrected beyond its noise is a doubt as well, and drawn with its size.
+        the private rows might have been. Shrinkage hides a part of the doubt about a difference
+        from both; that part is drawn as well.
         """
         rows = self.white(self.schema.encode(synthetic))
+        if len(rows) == 0:
+            return np.empty(redraws.base.shape)
         base = redraws.base.astype(rows.dtype, copy=False)
         size, count = len(self.theta), base.shape[1]
         normal = redraws.generator.normal
@@ -252,8 +292,10 @@ class MomentModel:
         noise = self.noise_scale * normal(size=(len(self.whitening.directions), count))
         shifts = self._sample_shifts(rows, redraws) + self.whitening.directions.T @ noise
         moved = centres + self.trust @ (shifts - centres)
+        hidden = np.maximum(self.doubt - moved.var(axis=1), 0)
         # A white mean moves by 1 / (1 + softness) of its target.
-        moved += ((1 + self.softness) * self.hidden)[:, None] * normal(size=(size, count))
+        hidden = (1 + self.softness) * np.sqrt(hidden)
+        moved += hidden[:, None] * normal(size=(size, count))
         targets = (self.trust @ self.differences)[:, None] + moved
         return calibrate_many(rows, base, targets, self.softness, self.theta)
 
@@ -268,10 +310,15 @@ class MomentModel:
         size = len(self.theta)
         large = len(rows) * size > SINGLE_PRECISION
         values = np.empty((len(rows), size), dtype=np.float32 if large else np.float64)
+        directions = self.whitening.directions.astype(values.dtype)
         start = 0
         for chunk in chunks(rows):
             centred = self.standardised(chunk) - self.whitening.centre
-            values[start : start + len(chunk)] = centred @ self.whitening.directions
+            np.matmul(
+                centred.astype(values.dtype, copy=False),
+                directions,
+                out=values[start : start + len(chunk)],
+            )
             start += len(chunk)
         return values
 
@@ -289,7 +336,7 @@ class MomentModel:
             "noise_scale": np.array(self.noise_scale),
             "trust": self.trust,
             "softness": self.softness,
-            "hidden": self.hidden,
+            "doubt": self.doubt,
             "population": np.array(self.population),
             "theta": self.theta,
             "private": np.array(self.private),
@@ -309,7 +356,7 @@ class MomentModel:
             noise_scale=float(arrays["noise_scale"]),
             trust=arrays["trust"],
             softness=arrays["softness"],
-            hidden=arrays["hidden"],
+            doubt=arrays["doubt"],
             population=float(arrays["population"]),
             theta=arrays["theta"],
             private=bool(arrays["private"]),

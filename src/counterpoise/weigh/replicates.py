@@ -65,7 +65,9 @@ def replicate_weights(
     the synthetic table was drawn from; without it the table is taken as given, and only the noise
     of the weights is shown.
     """
-    generator = np.random.default_rng(seed)
+    # A stream of its own: a table sampled with the same seed must not be resampled by the numbers
+    # that it was made of.
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     rows = len(synthetic)
     if rows == 0:
         return np.empty((0, count), dtype=np.float32)
@@ -73,9 +75,11 @@ def replicate_weights(
     size = max(1, round(population))
     resample = np.empty((rows, count), dtype=np.float32)
     base = np.empty((rows, count), dtype=np.float32)
+    chances = weights / weights.sum()
     for column in range(count):
-        resample[:, column] = generator.multinomial(size, weights / weights.sum()) * (rows / size)
-        base[:, column] = generator.multinomial(rows, np.full(rows, 1 / rows))
+        resample[:, column] = generator.multinomial(size, chances) * (rows / size)
+        # A multinomial draw of equal chances, but quicker
+        base[:, column] = np.bincount(generator.integers(0, rows, rows), minlength=rows)
     if synthesizer is not None:
         base *= synthesizer.density_ratios(synthetic, resample, weights, generator)
     redraws = Redraws(base, resample, weights, generator)

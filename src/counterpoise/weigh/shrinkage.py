@@ -13,11 +13,14 @@ WIDTHS = 12
 STEPS = 300
 # As many differences as these, spread over all widths, are added to what is seen: few differences
 # should not decide for one width alone.
-PRIOR_COUNT = 1.0
+PRIOR_COUNT = 2.0
 
 
-def trust(differences: np.ndarray, noise: np.ndarray) -> np.ndarray:
+def trust(differences: np.ndarray, noise: np.ndarray, largest: float = np.inf) -> np.ndarray:
     """The part of each difference that is believed, from 0 to 1, given noise of these variances.
+
+    `largest` is the most that the variance of true differences can plausibly be: where the noise
+    exceeds it, even noise that looks like large differences is not believed.
 
     >>> noise = np.full(50, 0.01)
     >>> differences = np.concatenate([[1.0, -1.0], 0.1 * np.random.default_rng(0).normal(size=48)])
@@ -27,9 +30,11 @@ def trust(differences: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """
     if len(differences) == 0:
         return np.empty(0)
+    # What has no noise is believed; a variance too small to divide by has as good as none.
+    noise = np.maximum(noise, np.finfo(float).tiny * 1e6)
     least = float(noise.min())
-    most = max(2 * float((differences**2 - noise).max()), least)
-    prior = np.concatenate([[0.0], np.geomspace(least / 10, most, WIDTHS)])[:, None]
+    most = min(max(2 * float((differences**2 - noise).max()), least), largest)
+    prior = np.concatenate([[0.0], np.geomspace(min(least, most) / 10, most, WIDTHS)])[:, None]
     variances = prior + noise
     # N(d_j; 0, a_k + s_j), up to a factor a column
     likelihood = -0.5 * (np.log(variances) + differences**2 / variances)

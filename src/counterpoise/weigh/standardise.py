@@ -16,7 +16,7 @@ import numpy as np
 from counterpoise.schema import Coded
 from counterpoise.weigh.features import Features
 
-CHUNK_ROWS = 32_768
+CHUNK_ROWS = 8192
 # This part of the synthetic rows has features that are not clipped.
 UNCLIPPED = 0.95
 # A group that hardly varies is not blown up beyond this.
@@ -42,12 +42,12 @@ class Standardised:
         for chunk in chunks(synthetic):
             values = features(chunk)
             total += values.sum(axis=0)
-            squares += (values**2).sum(axis=0)
+            squares += np.einsum("ij,ij->j", values, values)
         centre = total / len(synthetic)
         variance = np.maximum(squares / len(synthetic) - centre**2, 0)
         scale = np.maximum(np.sqrt(_group_sums(features.groups, variance)), LEAST_DEVIATION)
         unclipped = cls(features, centre, scale, np.inf)
-        norms = [np.linalg.norm(unclipped(chunk), axis=1) for chunk in chunks(synthetic)]
+        norms = [_norms(unclipped(chunk)) for chunk in chunks(synthetic)]
         bound = float(np.quantile(np.concatenate(norms), UNCLIPPED))
         return cls(features, centre, scale, max(bound, 1e-3))
 
@@ -58,17 +58,25 @@ class Standardised:
 
     def __call__(self, rows: Coded) -> np.ndarray:
         """The features of each row, no longer than the bound."""
-        values = (self.features(rows) - self.centre) / self.scale
-        norms = np.linalg.norm(values, axis=1)
-        longer = norms > self.bound
-        values[longer] *= (self.bound / norms[longer])[:, None]
+        values = self.features(rows)
+        values -= self.centre
+        values /= self.scale
+        if np.isfinite(self.bound):
+            norms = _norms(values)
+            longer = norms > self.bound
+            values[longer] *= (self.bound / norms[longer])[:, None]
         return values
 
 
 def chunks(rows: Coded) -> Iterator[Coded]:
     """The rows, some thousands at a time, in order."""
     for start in range(0, len(rows), CHUNK_ROWS):
-        yield rows.take(np.arange(start, min(start + CHUNK_ROWS, len(rows))))
+        part = slice(start, start + CHUNK_ROWS)
+        yield Coded(rows.schema, rows.codes[part], rows.units[part])
+
+
+def _norms(values: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.einsum("ij,ij->i", values, values))
 
 
 def _group_sums(groups: tuple[str, ...], values: np.ndarray) -> np.ndarray:

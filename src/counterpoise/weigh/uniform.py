@@ -10,6 +10,7 @@ import numpy as np
 
 from counterpoise.schema import Schema
 from counterpoise.vault import Share, Vault
+from counterpoise.weigh.debias import average_to_one
 from counterpoise.weigh.protocol import WEIGHTERS
 from counterpoise.weigh.weights import Weights
 
@@ -43,7 +44,7 @@ class UniformModel:
 
     def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
         """The base weights: there is no noise but the synthesizer's."""
-        return redraws.base / redraws.base.mean(axis=0)
+        return average_to_one(np.zeros(redraws.base.shape), redraws.base)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Nothing to keep."""

@@ -9,7 +9,7 @@ from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import REPLACE, Budget, Vault
 from counterpoise.weigh import Weights
-from counterpoise.weigh.calibrate import BetaCalibration, calibrate, calibrate_privately
+from counterpoise.weigh.beta_calibration import BetaCalibration, calibrate, calibrate_privately
 
 SCHEMA = Schema([Column.continuous("x", minimum=-5, maximum=6, bins=8)])
 
@@ -186,7 +186,7 @@ def test_with_little_budget_the_weights_are_hardly_touched_and_with_less_it_is_r
 
 def test_one_record_counts_no_more_than_the_cut_allows():
     """A log-weight beyond the cut, or none at all, gives a feature vector within the bound."""
-    from counterpoise.weigh.calibrate import _CalibrationFeatures
+    from counterpoise.weigh.beta_calibration import _CalibrationFeatures
 
     values = np.array([-np.inf, -1e300, -4.0, -1.0, 0.0, 2.0, 4.0, 1e300, np.inf])
     features = _CalibrationFeatures(lambda rows: values, origin=0.3, most=4.0)
