@@ -73,6 +73,11 @@ def traces_in_files(folder: Path) -> list[str]:
         found += [f"{file.name}: {trace}" for trace in traces_in_text(content.decode("latin-1"))]
         if np.float64(NUMBER).tobytes() in content:
             found.append(f"{file.name}: number, in binary")
+        if file.suffix == ".npz":
+            with np.load(file, allow_pickle=False) as arrays:
+                kept = {name: arrays[name] for name in arrays.files}
+            texts = [str(array) for array in kept.values() if array.dtype.kind == "U"]
+            found += [f"{file.name}: {trace}" for trace in search([kept, texts])]
         if file.suffix == ".parquet":
             found += [f"{file.name}: {trace}" for trace in search(pd.read_parquet(file))]
     return found

@@ -128,11 +128,60 @@ def test_weights(private_table, weights):
     assert canary.search([model, model.weigh(rows)]) == []
 
 
-def test_a_release_and_its_bundle(private_table, tmp_path):
-    release = cp.release(private_table, canary.SCHEMA, 1.0, 1e-9, rows=2000, seed=SEED)
-    release.save(tmp_path / "out")
+def test_the_search_looks_into_archives(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", counts=np.array([1.0, canary.ILL]))
+    np.savez_compressed(tmp_path / "b.npz", notes=np.array(f'{{"seen": "{canary.TEXT}"}}'))
+    assert sorted(canary.traces_in_files(tmp_path)) == ["a.npz: ill", "b.npz: text"]
+
+
+@pytest.mark.parametrize("synthesizer", list(SYNTHESIZERS))
+def test_a_release_its_bundle_and_the_folder_of_its_work(private_table, tmp_path, synthesizer):
+    release = cp.release(
+        private_table,
+        canary.SCHEMA,
+        1.0,
+        1e-9,
+        synthesizer=synthesizer,
+        rows=1000,
+        replicates=5,
+        seed=SEED,
+        work=tmp_path / "work",
+    )
+    assert (tmp_path / "work" / "weights.npz").exists()
+    assert canary.traces_in_files(tmp_path / "work") == []
+    release.save(tmp_path / "out", csv=True)
+    assert (tmp_path / "out" / "model.npz").exists()
     assert canary.search(release) == []
-    assert canary.search(cp.load(tmp_path / "out")) == []
+    loaded = cp.load(tmp_path / "out")
+    assert canary.search([loaded, loaded.sample(500, seed=1)]) == []
+    assert canary.traces_in_files(tmp_path) == []
+
+
+def test_work_that_was_interrupted(private_table, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(stage, done):
+        if stage == "sampling":
+            raise Stop
+
+    schema = cp.Schema([cp.Column.categorical("name"), cp.Column.continuous("wealth")])
+    schema = schema.pay("name").pay("wealth")
+    with pytest.raises(Stop) as caught:
+        cp.release(private_table, schema, 1.0, 1e-9, seed=SEED, work=tmp_path, progress=stop)
+    assert canary.search(caught.value) == []
+    assert (tmp_path / "synthesizer.npz").exists()
+    assert canary.traces_in_files(tmp_path) == []
+
+
+@pytest.mark.filterwarnings("ignore::counterpoise.errors.CounterpoiseWarning")
+def test_weights_for_a_table_made_elsewhere(private_table, tmp_path):
+    synthetic = pd.DataFrame(
+        {"name": ["Ann", "Bob"] * 500, "ill": ["no", "yes"] * 500, "wealth": 1.0 * np.arange(1000)}
+    )
+    made = cp.weigh(private_table, synthetic, canary.SCHEMA, 1.0, 1e-9, replicates=5, seed=SEED)
+    made.save(tmp_path / "out")
+    assert canary.search(made) == []
     assert canary.traces_in_files(tmp_path) == []
 
 
@@ -142,6 +191,7 @@ def test_the_command_line(private_files, tmp_path):
     out = tmp_path / "out"
     words = ["release", str(private_files / "table.csv"), "--schema", str(schema)]
     words += ["--epsilon", "1", "--delta", "1e-9", "--seed", str(SEED), "--out", str(out)]
+    words += ["--rows", "2000"]
     run = CliRunner().invoke(group, words)
     assert run.exit_code == 0, run.output
     shown = CliRunner().invoke(group, ["inspect", str(out)])

@@ -67,6 +67,10 @@ class Registry(Generic[Method]):
         for name, known in self._methods.items():
             if type(method) is known:
                 return name
+        place = f"{type(method).__module__}:{type(method).__qualname__}"
+        for found in entry_points(group=f"counterpoise.{self.room}"):
+            if found.value == place:
+                return found.name
         return type(method).__name__
 
     def __iter__(self) -> Iterator[str]:

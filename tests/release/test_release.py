@@ -1,4 +1,7 @@
+import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -6,9 +9,11 @@ import pytest
 
 import counterpoise as cp
 from counterpoise.errors import BudgetError, MethodError, SchemaError
-from counterpoise.release.plan import best_synthesizer, plan_release
+from counterpoise.release.plan import WEIGHTS_FRACTION, best_synthesizer, plan_release
+from counterpoise.synthesize import Aim
 from counterpoise.vault import Budget
-from counterpoise.weigh import Uniform
+from counterpoise.weigh import Moments, Uniform
+from counterpoise.weigh.features import Linear, Products, Squares
 
 
 def test_a_release_spends_its_budget_and_says_so(table, schema):
@@ -16,11 +21,110 @@ def test_a_release_spends_its_budget_and_says_so(table, schema):
     assert 0.99 <= release.ledger.epsilon_spent <= 1.0
     assert release.private
     assert release.card["synthesizer"]["method"] == "aim"
-    assert release.card["weights"]["effective_sample_size"] == len(release.table)
+    assert release.card["weights"]["method"] == "moments"
+    stages = [spend.stage for spend in release.ledger.spends]
+    assert stages == sorted(stages, key=["domain", "synthesizer", "weights"].index)
+    assert set(stages) == {"domain", "synthesizer", "weights"}
+
+
+def test_the_card_says_how_the_release_was_made(table, schema):
+    release = cp.release(table, schema, 1.0, 1e-6, rows=50, target="age", replicates=4, seed=1)
+    card = json.loads(json.dumps(release.card, allow_nan=False))
+    assert card["synthesizer"]["parameters"]["target"] == "age"
+    assert card["weights"]["parameters"] == {"target": "age", "blocks": None}
+    assert card["weights"]["verdict"]["level"] in ("fine", "caution", "do not use")
+    assert card["population"] == pytest.approx(len(table), abs=150)
+    assert not card["population_is_public"]
+    assert card["rows"] == 50
+    assert card["replicates"]["count"] == 4
+    assert card["replicates"]["scale"] == 0.25
+    assert card["seeded"]
+    assert card["model"] == {"saved": True, "reason": None}
+    assert card["versions"]["numpy"] == np.__version__
+    assert {"python", "scipy", "duckdb", "opendp", "dp-accounting"} < set(card["versions"])
+
+
+def test_the_parameters_of_recipes_are_told_with_their_class(table, schema):
+    weights = Moments(blocks=(Linear() + Squares(), Products("age")))
+    release = cp.release(table, schema, 1.0, 1e-6, weights=weights, rows=30, replicates=0)
+    blocks = release.card["weights"]["parameters"]["blocks"]
+    assert [block["class"] for block in blocks] == ["Sum", "Products"]
+    assert [part["class"] for part in blocks[0]["recipes"]] == ["Linear", "Squares"]
+    assert "age" in json.dumps(blocks[1])
+
+
+def test_the_number_of_rows_is_public_when_records_are_replaced(table, schema):
+    release = cp.release(table, schema, 1.0, 1e-6, neighbours="replace", rows=30, replicates=2)
+    assert release.card["population"] == len(table)
+    assert release.card["population_is_public"]
+
+
+def test_replicates_average_to_one_and_scatter_around_the_weights(table, schema):
+    release = cp.release(table, schema, 1.0, 1e-6, rows=300, replicates=7, seed=3)
+    assert release.replicates.shape == (300, 7)
+    assert release.replicates.mean(axis=0) == pytest.approx(np.ones(7), abs=1e-4)
+    # A row is left out of all seven with a chance of exp(-7).
+    assert (release.replicates.std(axis=1) > 0).mean() > 0.95
+    assert release.mean("age").standard_error > 0
+
+
+def test_no_replicates_on_request(table, schema):
+    release = cp.release(table, schema, 1.0, 1e-6, rows=30, replicates=0)
+    assert release.replicates is None
+    assert release.card["replicates"] is None
+
+
+@pytest.mark.parametrize("replicates", [-1, 2.0, True])
+def test_an_impossible_number_of_replicates_is_refused(schema, replicates):
+    with pytest.raises(MethodError, match="replicates"):
+        cp.release("nowhere.csv", schema, 1.0, 1e-6, replicates=replicates)
+
+
+def test_weights_bring_a_relation_back_that_the_synthesizer_leaves_out():
+    generator = np.random.default_rng(0)
+    x = generator.uniform(size=4000)
+    private = pd.DataFrame({"x": x, "y": generator.uniform(size=4000) < x})
+    schema = cp.Schema([cp.Column.continuous("x", 0, 1), cp.Column.boolean("y")])
+    made = cp.release(
+        private, schema, 2.0, 1e-6, synthesizer="independent", target="y", replicates=0, seed=0
+    )
+    truth = np.corrcoef(private["x"], private["y"])[0, 1]
+    plain = np.corrcoef(made.table["x"], made.table["y"])[0, 1]
+    covariance = np.cov(made.table["x"], made.table["y"], aweights=made.weights)
+    weighted = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
+    assert abs(plain) < 0.1 < truth
+    assert weighted == pytest.approx(truth, abs=0.1)
+
+
+def test_a_target_goes_to_the_methods_that_have_none_of_their_own(schema):
+    plan = plan_release(schema, Budget(1.0, 1e-6), target="age")
+    assert plan.synthesizer.target == plan.weighter.target == "age"
+    plan = plan_release(schema, Budget(1.0, 1e-6), Aim(target="sex"), target="age")
+    assert (plan.synthesizer.target, plan.weighter.target) == ("sex", "age")
+    with pytest.raises(SchemaError, match="agee"):
+        plan_release(schema, Budget(1.0, 1e-6), target="agee")
+    with pytest.raises(MethodError, match="target"):
+        plan_release(schema, Budget(1.0, 1e-6), "mst", "uniform", target="age")
+
+
+def test_the_split_is_the_weights_part_of_what_is_shared(schema):
+    plan = plan_release(schema, Budget(1.0, 1e-6), split=0.5)
+    assert plan.weights_share.amount == pytest.approx(plan.synthesizer_share.amount)
+    default = plan_release(schema, Budget(1.0, 1e-6))
+    assert default.split == WEIGHTS_FRACTION
+    for split in (0, 1, -0.1, True):
+        with pytest.raises(MethodError, match="split"):
+            plan_release(schema, Budget(1.0, 1e-6), split=split)
+
+
+@pytest.mark.parametrize("weights", ["logistic", "logistic-outputs"])
+def test_weights_that_need_delta_are_refused_before_the_table_is_opened(schema, weights):
+    with pytest.raises(BudgetError, match="delta > 0"):
+        cp.release("nowhere.csv", schema, 1.0, weights=weights)
 
 
 def test_a_release_looks_like_the_private_table(table, schema):
-    release = cp.release(table, schema, epsilon=100.0, delta=1e-6, rows=20_000, seed=0)
+    release = cp.release(table, schema, 100.0, 1e-6, rows=20_000, replicates=0, seed=0)
     made = release.table
     assert list(made.columns) == [*schema.names, "weight"]
     assert (made["sex"] == "F").mean() == pytest.approx((table["sex"] == "F").mean(), abs=0.02)
@@ -181,10 +285,35 @@ def test_a_method_that_needs_delta_is_refused_before_the_table_is_opened(schema)
         cp.release("nowhere.csv", schema, 1.0, synthesizer="aim")
 
 
-def test_importing_a_room_does_not_shadow_the_function():
-    import counterpoise.release.bundle  # noqa: F401
+@pytest.mark.parametrize(
+    "before",
+    [
+        "pass",
+        "import counterpoise.weigh.features, counterpoise.release.plan",
+        "counterpoise.weigh, counterpoise.release",
+    ],
+)
+def test_a_room_never_takes_the_place_of_the_function_of_its_name(before):
+    check = f"""
+import counterpoise, types
+{before}
+assert isinstance(counterpoise.weigh, types.FunctionType), counterpoise.weigh
+assert isinstance(counterpoise.release, types.FunctionType), counterpoise.release
+from counterpoise import weigh, release
+assert weigh is counterpoise.weigh and release is counterpoise.release
+from counterpoise.weigh import Moments, moments
+from counterpoise.release.plan import plan_release
+assert moments.Moments is Moments
+"""
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
-    assert callable(cp.release)
+
+def test_importing_the_package_imports_nothing_heavy():
+    heavy = "{'numpy', 'pandas', 'scipy', 'duckdb', 'opendp', 'sklearn'}"
+    check = f"import counterpoise, sys; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert done.stdout.strip() == "set()", done.stdout + done.stderr
 
 
 def test_a_release_is_a_value(table, schema):

@@ -1,47 +1,67 @@
 """A release on disk: a Data Package of plain files that R, Stata, DuckDB and a browser open.
 
-`datapackage.json` (schema, card, checksums), `synthetic.parquet` (the rows and their weights)
-and `report.html`. No pickle. The folder is written under a temporary name and renamed, so an
-interrupted save leaves what was there before; a damaged file is found by its checksum on load.
+`datapackage.json` (schema, card, checksums), `synthetic.parquet` (the rows, their `weight`, and the
+replicate weights `weight_1`, `weight_2` and so on), `report.html`, and `model.npz`, from which new
+rows are drawn, where it can be saved. No pickle. The folder is written under a temporary name and
+renamed, so an interrupted save leaves what was there before; a damaged file is found by its
+checksum on load.
 """
 
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from counterpoise.errors import BundleError
+from counterpoise.release.models import SavedModels
 from counterpoise.release.result import WEIGHT, Release
+from counterpoise.release.work import discard
 from counterpoise.report import release_page
 from counterpoise.schema import Schema
-from counterpoise.schema.tables import read_table, write_parquet
+from counterpoise.schema.tables import read_table, write_csv, write_parquet
 
 DESCRIPTOR = "datapackage.json"
 TABLE = "synthetic.parquet"
+CSV = "synthetic.csv"
 REPORT = "report.html"
+MODEL = "model.npz"
 _PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 _FORMAT = 1
 
 
-def write_bundle(release: Release, path: Path, overwrite: bool = False) -> Path:
+def write_bundle(release: Release, path: Path, overwrite: bool = False, csv: bool = False) -> Path:
     """Write `release` to the folder `path`; an existing release is replaced only if asked."""
     check_target(path, overwrite)
     target = path.absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
-        write_parquet(release.table, draft / TABLE)
+        table = _with_replicates(release)
+        write_parquet(table, draft / TABLE)
+        if csv:
+            write_csv(table, draft / CSV)
+        if _has_model(release):
+            assert release.models is not None
+            release.models.write(draft / MODEL)
         (draft / REPORT).write_text(release_page(release), encoding="utf-8")
         descriptor = _descriptor(release, target.name, draft)
         text = json.dumps(descriptor, indent=2, ensure_ascii=False, allow_nan=False)
         (draft / DESCRIPTOR).write_text(text + "\n", encoding="utf-8")
         draft.chmod(0o755)
+        for file in draft.iterdir():
+            file.chmod(0o644)
         _put(draft, target)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
+    if release.work is not None:
+        discard(release.work)
     return path
 
 
@@ -62,14 +82,34 @@ def load(path: str | Path) -> Release:
         card, resources = descriptor["counterpoise"], descriptor["resources"]
         written_as = card["format"]
         schema = Schema.from_dict(_without_weights(resources[0]["schema"]))
+        digests = {str(resource["path"]): str(resource["hash"]) for resource in resources}
     except (KeyError, IndexError, TypeError):
         raise BundleError(f"{folder / DESCRIPTOR} does not describe a release") from None
     if written_as > _FORMAT:
         raise BundleError(f"{folder} was written by a newer version of counterpoise; upgrade it")
     for resource in resources:
         _check(folder, resource)
-    table = schema.restore(read_table(folder / TABLE))
-    return Release(table, schema, card)
+    written = read_table(folder / TABLE)
+    columns = [name for name in written.columns if re.fullmatch(rf"{WEIGHT}_\d+", name)]
+    table = schema.restore(written.drop(columns=columns))
+    replicates = written[columns].to_numpy(dtype=np.float32) if columns else None
+    models = SavedModels(folder / MODEL, digests[MODEL]) if MODEL in digests else None
+    return Release(table, schema, card, replicates, models=models)
+
+
+def _with_replicates(release: Release) -> pd.DataFrame:
+    """The table as it is written, with a column a replicate."""
+    if release.replicates is None:
+        return release.table
+    names = [f"{WEIGHT}_{place + 1}" for place in range(release.replicates.shape[1])]
+    columns = pd.DataFrame(
+        release.replicates.astype(np.float32), columns=names, index=release.table.index
+    )
+    return pd.concat([release.table, columns], axis=1)
+
+
+def _has_model(release: Release) -> bool:
+    return release.models is not None and bool(release.card["model"]["saved"])
 
 
 def _put(draft: Path, target: Path) -> None:
@@ -89,28 +129,34 @@ def _put(draft: Path, target: Path) -> None:
 
 def _descriptor(release: Release, name: str, draft: Path) -> dict[str, Any]:
     schema = release.schema.to_dict()
-    schema["fields"].append({"name": WEIGHT, "type": "number", "constraints": {"minimum": 0}})
+    weight = {"type": "number", "constraints": {"minimum": 0}}
+    schema["fields"].append({"name": WEIGHT, **weight})
+    if release.replicates is not None:
+        count = release.replicates.shape[1]
+        schema["fields"] += [{"name": f"{WEIGHT}_{i + 1}", **weight} for i in range(count)]
+    described = {
+        TABLE: ("synthetic", "parquet", "application/vnd.apache.parquet", schema),
+        CSV: ("synthetic-csv", "csv", "text/csv", schema),
+        REPORT: ("report", "html", "text/html", None),
+        MODEL: ("model", "npz", "application/zip", None),
+    }
+    resources = [
+        {
+            "name": resource,
+            "path": file,
+            "format": format_,
+            "mediatype": mediatype,
+            **_checksum(draft / file),
+            **({} if fields is None else {"schema": fields}),
+        }
+        for file, (resource, format_, mediatype, fields) in described.items()
+        if (draft / file).exists()
+    ]
     return {
         "$schema": _PROFILE,
         "name": name.lower().replace(" ", "-"),
         "title": "Synthetic table with importance weights",
-        "resources": [
-            {
-                "name": "synthetic",
-                "path": TABLE,
-                "format": "parquet",
-                "mediatype": "application/vnd.apache.parquet",
-                **_checksum(draft / TABLE),
-                "schema": schema,
-            },
-            {
-                "name": "report",
-                "path": REPORT,
-                "format": "html",
-                "mediatype": "text/html",
-                **_checksum(draft / REPORT),
-            },
-        ],
+        "resources": resources,
         "counterpoise": {"format": _FORMAT} | release.card,
     }
 
@@ -142,5 +188,6 @@ def _check(folder: Path, resource: dict[str, Any]) -> None:
 
 
 def _without_weights(descriptor: dict[str, Any]) -> dict[str, Any]:
-    fields = [field for field in descriptor["fields"] if field["name"] != WEIGHT]
+    weights = re.compile(rf"{WEIGHT}(_\d+)?")
+    fields = [field for field in descriptor["fields"] if not weights.fullmatch(field["name"])]
     return {**descriptor, "fields": fields}

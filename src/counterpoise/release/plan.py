@@ -6,16 +6,21 @@ is free; the synthesizer gets the rest. Whatever can be wrong with a request is 
 a mistake costs no budget.
 """
 
+from __future__ import annotations
+
 import math
 import re
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesize import SYNTHESIZERS, Histogram, Synthesizer
 from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, threshold_delta
 from counterpoise.weigh import WEIGHTERS, Weighter
+
+if TYPE_CHECKING:
+    from counterpoise.release.outlook import Stage
 
 # The part of the budget that the domain gets when any of it is paid for.
 DOMAIN_FRACTION = 0.1
@@ -32,50 +37,71 @@ FEW_CELLS = 64
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be asked of the vault; a share is None for a stage that asks nothing."""
+    """What will be asked of the vault; a share is None for a stage that asks nothing.
+
+    The synthesizer is None when only weights are asked for.
+    """
 
     schema: Schema
     budget: Budget
-    synthesizer: Synthesizer
+    synthesizer: Synthesizer | None
     weighter: Weighter
     domain_share: Share | None
     chooses_bins: bool
     bins_share: Share | None
-    synthesizer_share: Share
+    synthesizer_share: Share | None
     weights_share: Share | None
     threshold_delta: float  # the part of delta set aside for private lists of categories
+    split: float | None  # the weights' part of what domain and bins leave
+    rows: int | None = None  # how many synthetic rows; None for as many as there are private ones
+
+    def describe(self, private_rows: int = 10_000, replicates: int = 80) -> tuple[Stage, ...]:
+        """The stages, with their shares, mechanisms, noise, time and memory; nothing is read.
+
+        `private_rows` is a guess at the number of rows, from which the noise on a mean, the time
+        and the memory follow.
+        """
+        from counterpoise.release.outlook import stages_of
+
+        return stages_of(self, private_rows, replicates)
 
 
 def plan_release(
     schema: Any,
     budget: Budget,
     synthesizer: str | Synthesizer = "auto",
-    weights: str | Weighter = "uniform",
+    weights: str | Weighter = "moments",
     rows: int | None = None,
+    target: str | None = None,
+    split: float | None = None,
 ) -> Plan:
     """Check a request and share the budget; the shares add up to no more than all of it.
 
     >>> schema = Schema([Column.boolean("ill"), Column.integer("children", 0, 12)])
-    >>> plan = plan_release(schema, Budget(1.0, 1e-6))
-    >>> plan.synthesizer, plan.weights_share
-    (Histogram(most_cells=2000000), None)
+    >>> plan = plan_release(schema, Budget(1.0, 1e-6), target="ill")
+    >>> plan.synthesizer, plan.weighter
+    (Histogram(most_cells=2000000), Moments(target='ill', blocks=None))
+    >>> round(plan.weights_share.amount / plan.budget.whole.amount, 3)
+    0.2
     """
-    public = Schema.read(schema)
-    public.require_public()
-    _check_names(public)
-    _check_open_parts(public, budget)
+    public = _checked_schema(schema, budget)
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
         raise MethodError(f"rows: expected a whole number from 1, not {rows!r}")
     chosen = best_synthesizer(public, budget) if synthesizer == "auto" else synthesizer
     method = SYNTHESIZERS.make(chosen)
-    if budget.is_pure and getattr(method, "needs_delta", False):
+    if budget.is_pure and _needs_delta(method):
         raise BudgetError(
             f"synthesizer {SYNTHESIZERS.name_of(method)!r} needs delta > 0: state a delta, such as "
             "1e-9, or choose 'privbayes'"
         )
     if isinstance(method, Histogram) and public.is_complete:
         method.check(public)
-    weighter = WEIGHTERS.make(weights)
+    weighter = _checked_weighter(weights, budget)
+    if target is not None:
+        _check_target(public, target, method, weighter)
+        method, weighter = _aimed(method, target), _aimed(weighter, target)
+    if split is not None and (isinstance(split, bool) or not 0 < split < 1):
+        raise MethodError(f"split: expected a number between 0 and 1, not {split!r}")
     set_aside = threshold_delta(public, budget.delta)
     whole = budget.whole_beside(set_aside)
     domain_part = 0.0 if public.is_complete else DOMAIN_FRACTION
@@ -83,7 +109,8 @@ def plan_release(
     chooses_bins = any(column.has_open_bins for column in public)
     bins_part = BINS_FRACTION if chooses_bins and budget.neighbours is not REPLACE else 0.0
     rest = 1 - domain_part - bins_part
-    weights_part = 0.0 if weighter.is_free else WEIGHTS_FRACTION * rest
+    of_rest = 0.0 if weighter.is_free else WEIGHTS_FRACTION if split is None else split
+    weights_part = of_rest * rest
     return Plan(
         schema=public,
         budget=budget,
@@ -95,7 +122,48 @@ def plan_release(
         synthesizer_share=whole.part(rest - weights_part),
         weights_share=whole.part(weights_part) if weights_part else None,
         threshold_delta=set_aside,
+        split=of_rest or None,
+        rows=rows,
     )
+
+
+def plan_weigh(
+    schema: Any, budget: Budget, method: str | Weighter = "moments", target: str | None = None
+) -> Plan:
+    """Check a request for weights alone; all of the budget is theirs.
+
+    The schema has to be complete: the synthetic table was made by one that was. Bins that it
+    leaves open matter only to features of cells, and are as many as `Column` takes by itself.
+
+    >>> plan = plan_weigh(Schema([Column.boolean("ill")]), Budget(1.0, 1e-6))
+    >>> plan.weights_share == plan.budget.whole
+    True
+    """
+    public = _checked_schema(schema, budget)
+    public.require_complete()
+    weighter = _checked_weighter(method, budget)
+    if target is not None:
+        _check_target(public, target, weighter)
+        weighter = _aimed(weighter, target)
+    return Plan(
+        schema=public,
+        budget=budget,
+        synthesizer=None,
+        weighter=weighter,
+        domain_share=None,
+        chooses_bins=False,
+        bins_share=None,
+        synthesizer_share=None,
+        weights_share=None if weighter.is_free else budget.whole,
+        threshold_delta=0.0,
+        split=None,
+    )
+
+
+def check_replicates(replicates: int) -> None:
+    """Refuse a number of replicates that is none."""
+    if isinstance(replicates, bool) or not isinstance(replicates, int) or replicates < 0:
+        raise MethodError(f"replicates: expected a whole number from 0, not {replicates!r}")
 
 
 def best_synthesizer(schema: Schema, budget: Budget) -> str:
@@ -129,3 +197,48 @@ def _check_open_parts(schema: Schema, budget: Budget) -> None:
                 f"the categories of {column.name!r} can only be paid for with delta > 0: state "
                 "them in the schema, or state a delta, such as 1e-9"
             )
+
+
+def _checked_schema(schema: Any, budget: Budget) -> Schema:
+    public = Schema.read(schema)
+    public.require_public()
+    _check_names(public)
+    _check_open_parts(public, budget)
+    return public
+
+
+def _checked_weighter(weights: str | Weighter, budget: Budget) -> Weighter:
+    weighter = WEIGHTERS.make(weights)
+    if budget.is_pure and _needs_delta(weighter):
+        raise BudgetError(
+            f"weights {WEIGHTERS.name_of(weighter)!r} need delta > 0: state a delta, such as 1e-9, "
+            "or choose 'moments' or a pure noise"
+        )
+    return weighter
+
+
+def _needs_delta(method: Any) -> bool:
+    """Whether a method says that it needs delta > 0, by its mark or by its choice of noise."""
+    return bool(getattr(method, "needs_delta", False)) or (
+        getattr(method, "noise", None) == "gaussian"
+    )
+
+
+def _takes_target(method: Any) -> bool:
+    return is_dataclass(method) and any(field.name == "target" for field in fields(method))
+
+
+def _check_target(schema: Schema, target: str, *methods: Any) -> None:
+    schema.index(target)
+    if not any(_takes_target(method) for method in methods):
+        raise MethodError(
+            "target: none of the chosen methods takes one; leave it out, or choose the "
+            "synthesizer 'aim' or the weights 'moments'"
+        )
+
+
+def _aimed(method: Any, target: str) -> Any:
+    """The method with the target, if it takes one and has none of its own."""
+    if _takes_target(method) and method.target is None:
+        return replace(method, target=target)
+    return method

@@ -20,7 +20,9 @@ from counterpoise.vault import Ledger
 if TYPE_CHECKING:
     from counterpoise.analyse.glm import Glm
     from counterpoise.analyse.learn import CrossValidation
+    from counterpoise.analyse.posterior import Posterior, Prior
     from counterpoise.analyse.result import Estimate, Estimates
+    from counterpoise.release.models import Models, SavedModels
 
 WEIGHT = "weight"
 
@@ -34,7 +36,8 @@ class Release:
     `table` has the columns of the schema and `weight`, which averages to one. `card` says what
     was spent, by which methods, and what the weights look like. `replicates` are rows x R
     replicate weights, each column averaging to one, from which standard errors come. `accepted`
-    says that the weights are used whatever the verdict on them.
+    says that the weights are used whatever the verdict on them. `models` are what new rows are
+    drawn from, and `work` is the folder in which unfinished work was kept, until it is saved.
     """
 
     table: pd.DataFrame
@@ -42,6 +45,8 @@ class Release:
     card: dict[str, Any]
     replicates: np.ndarray | None = field(default=None, compare=False)
     accepted: bool = False
+    models: Models | SavedModels | None = field(default=None, repr=False, compare=False)
+    work: Path | None = field(default=None, repr=False, compare=False)
     # What the analyst was told already, so that a warning comes once a release.
     told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
@@ -60,11 +65,21 @@ class Release:
         """What was spent, as a ledger."""
         return Ledger.from_dict(self.card["ledger"])
 
-    def save(self, path: str | Path, overwrite: bool = False) -> Path:
-        """Write the release as a Data Package; the folder is there in full or not at all."""
+    def save(self, path: str | Path, overwrite: bool = False, csv: bool = False) -> Path:
+        """Write the release as a Data Package; the folder is there in full or not at all.
+
+        With `csv` the rows are written as CSV too. A folder in which unfinished work was kept is
+        removed when all is written.
+        """
         from counterpoise.release.bundle import write_bundle
 
-        return write_bundle(self, Path(path), overwrite=overwrite)
+        return write_bundle(self, Path(path), overwrite=overwrite, csv=csv)
+
+    def sample(self, rows: int, seed: int | None = None) -> Release:
+        """New rows from the model behind the release, with weights and replicates; free."""
+        from counterpoise.release.assemble import sample
+
+        return sample(self, rows, seed)
 
     def mean(self, column: str, by: By = None) -> Estimate | Estimates:
         """The mean of a column, with its interval; nulls are left out."""
@@ -150,6 +165,25 @@ class Release:
 
         return glm(self, formula, family)
 
+    def posterior(
+        self,
+        formula: str,
+        family: str = "auto",
+        prior: Prior | float | None = None,
+        size: str | float = "combined",
+        replicates: bool | None = None,
+        chains: int = 4,
+        draws: int = 1000,
+        warmup: int = 300,
+        seed: int | None = None,
+    ) -> Posterior:
+        """Draws from the weighted posterior of a regression; needs the extra `bayes`."""
+        from counterpoise.analyse.posterior import posterior
+
+        return posterior(
+            self, formula, family, prior, size, replicates, chains, draws, warmup, seed
+        )
+
     def resample(self, rows: int | None = None, seed: int | None = None) -> pd.DataFrame:
         """A table without weights: rows drawn in proportion to them."""
         from counterpoise.analyse.resampling import resample
@@ -183,7 +217,9 @@ class Release:
             "largest_share": 1 / rows if rows else 0.0,
         }
         table = self.table.assign(**{WEIGHT: np.ones(rows)})
-        return replace(self, table=table, card=self.card | {"weights": uniform}, replicates=None)
+        model = {"saved": False, "reason": "its weights were set aside"}
+        card = self.card | {"weights": uniform, "replicates": None, "model": model}
+        return replace(self, table=table, card=card, replicates=None, models=None)
 
     def use_weights(self) -> Release:
         """The release with its weights accepted, whatever the verdict on them says."""

@@ -237,6 +237,8 @@ def _plain(values: pd.Series) -> tuple[pd.Series, str]:
     if isinstance(dtype, pd.DatetimeTZDtype):
         return values.dt.tz_convert("UTC").dt.tz_localize(None).reset_index(drop=True), "TIMESTAMP"
     values = values.reset_index(drop=True)
+    if dtype == np.float32:
+        return values, "FLOAT"
     if dtype == DATE_DTYPE:
         return values.astype(DATETIME_DTYPE), "DATE"
     if pd.api.types.is_datetime64_dtype(dtype):

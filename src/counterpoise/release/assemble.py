@@ -1,0 +1,84 @@
+"""From a synthetic table and a weight model to a release: weigh, replicate, describe. All free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from counterpoise.errors import MethodError
+from counterpoise.release.card import describe_replicates
+from counterpoise.release.models import Models, SavedModels
+from counterpoise.release.result import WEIGHT, Release
+from counterpoise.schema import Schema
+from counterpoise.weigh import WeightModel
+from counterpoise.weigh.replicates import replicate_weights
+
+
+def assemble(
+    synthetic: pd.DataFrame,
+    schema: Schema,
+    card: dict[str, Any],
+    weight_model: WeightModel,
+    *,
+    replicates: int,
+    synthesizer: Any = None,
+    models: Models | SavedModels | None = None,
+    work: Path | None = None,
+    seed: int | None = None,
+) -> Release:
+    """A release of these rows; `synthesizer` is the model that they were drawn from, if known.
+
+    `card` states the methods and the population; the rest of it is added here.
+    """
+    found = weight_model.weigh(synthetic)
+    population = card["population"]
+    columns = None
+    if replicates:
+        columns = replicate_weights(
+            weight_model,
+            synthetic,
+            replicates,
+            population=len(synthetic) if population is None else population,
+            synthesizer=synthesizer if hasattr(synthesizer, "density_ratios") else None,
+            seed=seed,
+        )
+    made = card | {
+        "rows": len(synthetic),
+        "weights": card["weights"] | found.diagnostics(),
+        "replicates": describe_replicates(replicates),
+    }
+    table = synthetic.assign(**{WEIGHT: found.normalised})
+    return Release(table, schema, made, columns, models=models, work=work)
+
+
+def sample(release: Release, rows: int, seed: int | None = None) -> Release:
+    """New rows from a release's model, weighed by its weight model, with replicates again."""
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise MethodError(f"rows: expected a whole number from 1, not {rows!r}")
+    models = release.models
+    if isinstance(models, SavedModels):
+        models = models.open(release.schema, release.card)
+    if models is None or models.problem is not None:
+        reason = release.card.get("model", {}).get("reason") or "there is none in the bundle"
+        raise MethodError(f"this release has no model to draw new rows from: {reason}")
+    drawn = models.synthesizer.sample(rows, seed=seed)
+    return assemble(
+        drawn,
+        release.schema,
+        release.card,
+        models.weights,
+        replicates=0 if release.replicates is None else release.replicates.shape[1],
+        synthesizer=models.synthesizer,
+        models=models,
+        seed=derived_seed(seed, 1),
+    )
+
+
+def derived_seed(seed: int | None, place: int) -> int | None:
+    """Another seed for another use of the same one; None stays None."""
+    if seed is None:
+        return None
+    return int(np.random.SeedSequence([abs(seed), place]).generate_state(1, np.uint64)[0])

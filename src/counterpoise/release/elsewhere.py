@@ -1,0 +1,161 @@
+"""Weights for a synthetic table that was made elsewhere, by any tool.
+
+All of the budget goes to the weights. What the synthetic table itself reveals is not in the
+ledger: its own privacy cost is the caller's to add, and a table made without privacy stays one.
+The table is taken as given, so replicate weights show the noise of the weights and the finite
+number of rows, not the noise of the tool that made it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+import counterpoise
+from counterpoise.errors import CounterpoiseWarning, TableError
+from counterpoise.release.assemble import assemble, derived_seed
+from counterpoise.release.card import describe, versions
+from counterpoise.release.plan import check_replicates, plan_weigh
+from counterpoise.release.result import Release
+from counterpoise.release.run import Progress
+from counterpoise.schema import Column, Schema
+from counterpoise.schema.reading import is_moment_like, is_number_like
+from counterpoise.schema.tables import check_columns, read_table
+from counterpoise.vault import REPLACE, Budget, Vault
+from counterpoise.weigh import WEIGHTERS, Weighter
+
+CAVEAT = "the synthetic table's own privacy cost is yours to add: this ledger has the weights' only"
+
+_warned = False
+
+
+def weigh(
+    private: Any,
+    synthetic: Any,
+    schema: Any,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    method: str | Weighter = "moments",
+    target: str | None = None,
+    replicates: int = 80,
+    neighbours: str = "add-remove",
+    max_rows_per_person: int = 1,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Weigh a synthetic table that was made elsewhere.
+
+    `private` and `synthetic` are files or tables as for `release`; the synthetic table has the
+    columns of the schema, with values that the schema allows, and is the release's table. All of
+    (epsilon, delta) is spent on the weights. The other parameters are as for `release`.
+
+    >>> import warnings, numpy as np, pandas as pd, counterpoise as cp
+    >>> generator = np.random.default_rng(0)
+    >>> private = pd.DataFrame({"ill": generator.random(2000) < 0.7})
+    >>> synthetic = pd.DataFrame({"ill": generator.random(2000) < 0.5})
+    >>> schema = cp.Schema([cp.Column.boolean("ill")])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", cp.CounterpoiseWarning)
+    ...     made = cp.weigh(private, synthetic, schema, epsilon=1.0, delta=1e-6, seed=1)
+    >>> round(float(np.average(made.table["ill"], weights=made.weights)), 1)
+    0.7
+    """
+    said = progress or (lambda stage, done: None)
+    budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
+    plan = plan_weigh(schema, budget, method, target)
+    check_replicates(replicates)
+    rows = _public_table(synthetic, plan.schema)
+    _warn_once()
+    said("weights", 0.0)
+    with Vault(private, plan.schema, budget, seed=seed) as vault:
+        vault.ledger.stage = "weights"
+        model = plan.weighter.fit(vault, rows, plan.weights_share)
+        is_public = budget.neighbours is REPLACE
+        population = float(vault.total().value) if is_public else _population(model)
+        ledger = vault.ledger
+    card = {
+        "counterpoise": counterpoise.__version__,
+        "versions": versions(),
+        "ledger": ledger.to_dict(),
+        "synthesizer": {"method": "elsewhere", "parameters": {}},
+        "weights": describe(WEIGHTERS, plan.weighter),
+        "split": None,
+        "population": population,
+        "population_is_public": is_public,
+        "seeded": seed is not None,
+        "model": {"saved": False, "reason": "the synthetic table was made elsewhere"},
+        "caveat": CAVEAT,
+    }
+    if replicates:
+        said("replicates", 0.5)
+    made = assemble(
+        rows, plan.schema, card, model, replicates=replicates, seed=derived_seed(seed, 1)
+    )
+    said("done", 1.0)
+    return made
+
+
+def _population(model: Any) -> float | None:
+    """The noisy number of private rows, where the weights paid for it."""
+    found = getattr(model, "population", None)
+    return None if found is None else float(found)
+
+
+def _warn_once() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(CAVEAT, CounterpoiseWarning, stacklevel=3)
+
+
+def _public_table(synthetic: Any, schema: Schema) -> pd.DataFrame:
+    """The table with the schema's columns and dtypes; a value without a place there is refused.
+
+    Private rows are clamped without a word. This table is public, so its mistakes can be named.
+    """
+    found = read_table(synthetic)
+    check_columns(found.columns, schema)
+    if not len(found):
+        raise TableError("the synthetic table has no rows to weigh")
+    frame = pd.DataFrame({column.name: _checked(column, found, schema) for column in schema})
+    return schema.restore(frame)
+
+
+def _checked(column: Column, table: pd.DataFrame, schema: Schema) -> pd.Series:
+    """A column of the synthetic table, with null where it has a word for it."""
+    values = table[column.name].reset_index(drop=True)
+    if not (is_number_like(values) or is_moment_like(values)):
+        values = values.astype(object)
+        values = values.mask(values.isin(schema.missing_values), None)
+    nulls = values.isna()
+    if nulls.any() and not column.nullable:
+        raise TableError(
+            f"column {column.name!r}: the synthetic table has nulls, and the schema allows none"
+        )
+    # Coded as if it might be null, a value without a place shows as null.
+    lenient = Schema((replace(column, nullable=True),), schema.missing_values)
+    strange = (lenient.encode(values.to_frame()).codes[:, 0] == column.cells) & ~nulls
+    if column.is_numeric:
+        strange |= ~nulls & ~_within(column, values)
+    if strange.any():
+        raise TableError(
+            f"column {column.name!r}: the schema has no place for {values[strange].iloc[0]!r} in "
+            "the synthetic table; widen the schema, or clean the table"
+        )
+    return values
+
+
+def _within(column: Column, values: pd.Series) -> pd.Series:
+    """Whether each number or moment is one, and within the bounds."""
+    low: Any = column.minimum
+    high: Any = column.maximum
+    if column.kind in ("date", "datetime"):
+        moments = pd.to_datetime(values, errors="coerce")
+        return moments.between(pd.Timestamp(low), pd.Timestamp(high))
+    numbers = pd.to_numeric(values, errors="coerce").astype(float)
+    whole = column.kind != "integer" or numbers % 1 == 0
+    return numbers.between(low, high) & whole
