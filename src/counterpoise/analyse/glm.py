@@ -9,9 +9,7 @@ so know nothing of the privacy noise.
 
 from __future__ import annotations
 
-import ast
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ from scipy import linalg
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
+from counterpoise.analyse.formulas import Matrices, Recipe, read_formula
 from counterpoise.analyse.replication import FULL, UNWEIGHTED, Design, covariance
 from counterpoise.analyse.result import LEVEL, Estimate, Estimates, aligned, estimate, show
 from counterpoise.errors import AnalysisError
@@ -102,8 +101,7 @@ class Glm:
     naive_errors: pd.Series
     rows: int
     left_out: int
-    frame: _Frame = field(repr=False, compare=False)
-    matrix: Any = field(repr=False, compare=False)  # how formulaic made the features
+    recipe: Recipe = field(repr=False, compare=False)
 
     def __getitem__(self, term: str) -> Estimate:
         return self.coefficients[term]
@@ -114,13 +112,10 @@ class Glm:
 
     def predict(self, table: Any) -> np.ndarray:
         """The means that the model expects for the rows of a raw table; NaN where one is null."""
-        made = self.frame.features(table)
-        known = made.notna().all(axis=1).to_numpy()
-        means = np.full(len(made), np.nan)
-        if known.any():
-            matrix = self.matrix.get_model_matrix(made[known])
-            beta = np.array([member.value for member in self.coefficients])
-            means[known] = FAMILIES[self.family].mean(matrix.to_numpy(dtype=float) @ beta)
+        matrix, known = self.recipe.features(table)
+        means = np.full(len(known), np.nan)
+        beta = np.array([member.value for member in self.coefficients])
+        means[known] = FAMILIES[self.family].mean(matrix @ beta)
         return means
 
     def __str__(self) -> str:
@@ -157,47 +152,21 @@ def glm(release: Release, formula: str, family: str = "auto") -> Glm:
     >>> round(model["x"].value, 6), round(model["x"].unweighted, 6)
     (1.0, 4.0)
     """
-    import formulaic
-    from formulaic.errors import FormulaicError
-
     design = Design.of(release)
-    try:
-        parsed = formulaic.Formula(
-            formula, _context={"__formulaic_variables_available__": list(release.schema.names)}
-        )
-    except FormulaicError:
-        raise AnalysisError(f"formula: {formula!r} cannot be read; write 'y ~ x + C(z)'") from None
-    if not hasattr(parsed, "lhs") or not hasattr(parsed, "rhs"):
-        raise AnalysisError(f"formula: expected a target and features, 'y ~ x', not {formula!r}")
-    targets, used = (_columns_of(part, release.schema) for part in (parsed.lhs, parsed.rhs))
-    names = [name for name in release.schema.names if name in {*targets, *used}]
-    for name in (*targets, *used):
-        release.schema[name]
-    chosen = _family(release.schema, targets, family)
-    made = _numeric(release.schema.select(names), release.table, targets, chosen)
-    rows = np.flatnonzero(made.notna().all(axis=1).to_numpy())
-    if not len(rows):
-        raise AnalysisError("formula: no synthetic row has a value in all of its columns")
-    made = made.iloc[rows].reset_index(drop=True)
-    # A category without rows has no coefficient.
-    categorical = [str(name) for name in made.select_dtypes("category")]
-    for name in categorical:
-        made[name] = made[name].cat.remove_unused_categories()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", RuntimeWarning)
-            matrices = parsed.get_model_matrix(made, na_action="raise")
-    except (FormulaicError, RuntimeWarning, ValueError) as error:
-        raise AnalysisError(f"formula: {formula!r} cannot be computed: {error}") from None
-    x, terms = matrices.rhs.to_numpy(dtype=float), [str(term) for term in matrices.rhs.columns]
-    y = _target(matrices.lhs, chosen)
+    read = read_formula(formula, release.schema)
+    chosen = _family(release.schema, read.targets, family)
+    two = [
+        name
+        for name in read.targets
+        if chosen.name == "binomial" and _has_two(release.schema[name])
+    ]
+    made = read.matrices(release.table, coded=two)
+    x, rows, terms = made.features, made.rows, list(made.terms)
+    y = _target(made, chosen)
     _check_rank(x, design.weights[rows], terms)
     # Many small products: threads would wait for each other longer than they work.
     with threadpool_limits(1, "blas"):
         results, naive, note = _fit_all(x, y, [each[rows] for each in design.each()], chosen)
-    levels = {name: list(made[name].cat.categories) for name in categorical}
-    order = [name for name in names if name in used]
-    frame = _Frame(release.schema.select(order) if order else None, levels)
     return Glm(
         formula=formula,
         family=chosen.name,
@@ -212,66 +181,11 @@ def glm(release: Release, formula: str, family: str = "auto") -> Glm:
         naive_errors=pd.Series(naive, index=pd.Index(terms, name="term")),
         rows=len(rows),
         left_out=len(release.table) - len(rows),
-        frame=frame,
-        matrix=matrices.rhs.model_spec,
+        recipe=made.recipe,
     )
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """How a raw table becomes the columns of the formula: its schema, and categories with rows."""
-
-    schema: Schema | None
-    levels: dict[str, list[Any]]
-
-    def features(self, table: Any) -> pd.DataFrame:
-        if self.schema is None:
-            return pd.DataFrame(index=pd.RangeIndex(len(table)))
-        made = _numeric(self.schema, table, [], FAMILIES["gaussian"])
-        for name, levels in self.levels.items():
-            if name in made:
-                made[name] = made[name].cat.set_categories(levels)
-        return made.reset_index(drop=True)
-
-
-def _columns_of(part: Any, schema: Schema) -> list[str]:
-    """The columns that one side of a formula needs."""
-    # Formulaic does not count what transforms with a state use, such as bs(x) and center(x).
-    named = {str(name) for name in part.required_variables}
-    for factor in {factor for term in part for factor in term.factors}:
-        try:
-            nodes = list(ast.walk(ast.parse(factor.expr, mode="eval")))
-        except SyntaxError:  # a name in backticks, which is counted
-            continue
-        named |= {node.id for node in nodes if isinstance(node, ast.Name) and node.id in schema}
-    return sorted(named)
-
-
-def _numeric(schema: Schema, table: Any, targets: list[str], family: Family) -> pd.DataFrame:
-    """Columns as a formula takes them: floats, and categories without order."""
-    restored = schema.restore(table)
-    made = {}
-    for column in schema:
-        values = restored[column.name]
-        if column.kind in ("date", "datetime"):
-            days = (values - pd.Timestamp(0)) / pd.Timedelta(days=1)
-            made[column.name] = days.astype(float)
-        elif column.is_numeric or column.category_type == "boolean":
-            made[column.name] = pd.Series(
-                values.to_numpy(dtype=float, na_value=np.nan), index=values.index
-            )
-        else:
-            assert column.categories is not None
-            categories = pd.Categorical(values, categories=list(column.categories), ordered=False)
-            if column.name in targets and family.name == "binomial" and column.cells == 2:
-                ones = np.where(categories.isna(), np.nan, categories.codes).astype(float)
-                made[column.name] = pd.Series(ones, index=values.index)
-            else:
-                made[column.name] = pd.Series(categories, index=values.index)
-    return pd.DataFrame(made, index=restored.index)
-
-
-def _family(schema: Schema, targets: list[str], family: str) -> Family:
+def _family(schema: Schema, targets: Sequence[str], family: str) -> Family:
     if family != "auto" and family not in FAMILIES:
         raise AnalysisError(f"family: expected auto, {', '.join(FAMILIES)}, not {family!r}")
     columns = [schema[name] for name in targets]
@@ -299,16 +213,14 @@ def _has_many(column: Column) -> bool:
     return not column.is_numeric and not _is_boolean(column) and column.cells != 2
 
 
-def _target(matrix: Any, family: Family) -> np.ndarray:
-    if matrix.shape[1] != 1:
-        raise AnalysisError("formula: expected one target, left of '~'")
-    y = matrix.to_numpy(dtype=float)[:, 0]
+def _target(made: Matrices, family: Family) -> np.ndarray:
+    y = made.target
     if y.min() < family.lowest or y.max() > family.highest:
         raise AnalysisError(
             f"family: the {family.name} family needs a target between {family.lowest:g} and "
             f"{family.highest:g}"
         )
-    return np.asarray(y)
+    return y
 
 
 def _check_rank(x: np.ndarray, weights: np.ndarray, terms: list[str]) -> None:
