@@ -10,8 +10,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/.core
 	$(BIN)/counterpoise demo --out demo-release
 
+# The tests' workers share the cores already; threads within each would get in the way.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
@@ -23,8 +24,9 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/out_of_core.py
 
-# Longer studies: make study-growth, study-bins, study-synthesizers, study-tstr. Those that need
-# public data sets take their directory from COUNTERPOISE_DATA.
+# Longer studies: make study-growth, study-bins, study-synthesizers, study-tstr, study-weights,
+# study-toys, study-coverage, study-posterior. Those that need public data sets take their directory
+# from COUNTERPOISE_DATA.
 study-%: $(VENV)/.bench
 	$(BIN)/python benchmarks/$*.py $(OPTIONS)
 

@@ -1,28 +1,23 @@
-"""The command line, as a person calls it: in a process of its own where it matters."""
+"""The curator's commands, as a person calls them: in a process of its own where it matters."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 import counterpoise as cp
-from counterpoise.cli import group
-from counterpoise.errors import BundleError, MethodError
+from counterpoise.cli import error_text, main
+from counterpoise.cli.hospital import SCHEMA, patients
+from counterpoise.cli.options import SYNTHESIZERS, WEIGHTERS
+from counterpoise.cli.plan import spent_before
+from counterpoise.errors import AnalysisError, BundleError, MethodError, TableError
+from counterpoise.release.plan import plan_release
+from counterpoise.vault import Budget
+from tests.cli.calls import run, run_process
 
-
-def run(*words, code=0):
-    result = CliRunner().invoke(group, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result.output
-
-
-def run_process(*words):
-    command = [sys.executable, "-c", "from counterpoise.cli import main; main()", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+COMMANDS = ("schema", "release", "weigh", "inspect", "analyse", "demo", "completion", "version")
 
 
 @pytest.fixture
@@ -32,18 +27,32 @@ def files(table, schema, tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def words(files):
+    """A release of few rows and replicates, which is all that a command has to hand on."""
+    start = ["release", files / "table.csv", "--schema", files / "schema.json", "--epsilon", 1]
+    return [*start, "--rows", 50, "--replicates", 3]
+
+
 def test_help_fits_a_screen_and_shows_an_example():
-    for words in (
-        ["--help"],
-        *([name, "--help"] for name in ("schema", "release", "inspect", "demo")),
-    ):
-        shown = run(*words)
+    for call in (["--help"], *([name, "--help"] for name in COMMANDS)):
+        shown = run(*call)
         assert "Example" in shown
         assert len(shown.splitlines()) <= 40
 
 
+def test_help_names_every_method_that_can_be_had_by_name():
+    from counterpoise.synthesize import SYNTHESIZERS as synthesizers
+    from counterpoise.weigh import WEIGHTERS as weighters
+
+    assert set(SYNTHESIZERS) == set(synthesizers)
+    # The oracle is made of a function, which no name can give.
+    assert set(WEIGHTERS) == set(weighters) - {"oracle"}
+
+
 def test_version():
     assert run("version").strip() == cp.__version__
+    assert json.loads(run("version", "--json"))["counterpoise"] == cp.__version__
 
 
 def test_a_draft_is_written_marked_and_announced_as_confidential(files):
@@ -51,6 +60,12 @@ def test_a_draft_is_written_marked_and_announced_as_confidential(files):
     assert "NOT PUBLIC YET" in shown
     draft = cp.Schema.read(files / "draft.json")
     assert ("age", "minimum") in draft.unconfirmed
+
+
+def test_a_draft_is_never_silent_about_being_confidential_in_json(files):
+    drafted = json.loads(run("schema", files / "table.csv", "--json"))
+    assert "data" in json.dumps(drafted)
+    assert run("schema", files / "table.csv", "-q") == ""
 
 
 def test_marks_are_accepted_one_by_one_or_paid_for(files):
@@ -65,41 +80,84 @@ def test_marks_are_accepted_one_by_one_or_paid_for(files):
     assert schema["income"].maximum is None
 
 
-def test_a_release_is_written_and_inspected(files):
+def test_a_release_is_written_and_inspected(files, words):
     out = files / "out"
-    words = ["release", files / "table.csv", "--schema", files / "schema.json"]
-    shown = run(*words, "--epsilon", 1, "--delta", 1e-6, "--out", out, "--rows", 50)
+    shown = run(*words, "--delta", 1e-6, "--out", out, "--target", "sex", "--csv")
     assert str(out / "report.html") in shown
     assert "epsilon" in shown
-    assert "50 rows" in run("inspect", out)
+    assert "weights: fine" in shown or "weights: caution" in shown or "weights: do not" in shown
+    assert (out / "synthetic.csv").is_file()
+    inspected = run("inspect", out)
+    assert "50 rows" in inspected
+    assert "weights: " in inspected
+    assert "replicate weights" in inspected
     card = json.loads(run("inspect", out, "--json"))
     assert card["ledger"]["budget"]["epsilon"] == 1
-    assert len(cp.load(out).table) == 50
+    assert card["weights"]["parameters"]["target"] == "sex"
+    release = cp.load(out)
+    assert len(release.table) == 50
+    assert release.replicates.shape == (50, 3)
 
 
-def test_quiet_is_quiet_and_json_is_json(files):
-    words = ["release", files / "table.csv", "--schema", files / "schema.json", "--epsilon", 1]
+def test_the_split_is_the_part_of_the_budget_that_the_weights_get(files, words):
+    spends = {}
+    for split in (0.2, 0.6):
+        card = json.loads(
+            run(*words, "--delta", 1e-6, "--out", files / str(split), "--split", split, "--json")
+        )
+        assert card["split"] == split
+        spends[split] = sum(
+            spend["mechanism"]["noise_multiplier"] ** -2
+            for spend in card["ledger"]["spends"]
+            if spend["stage"] == "weights"
+        )
+    assert spends[0.6] == pytest.approx(3 * spends[0.2], rel=1e-3)
+
+
+def test_quiet_is_quiet_json_is_json_and_verbose_tells_every_stage(files, words):
     assert run(*words, "--out", files / "quiet", "--quiet") == ""
     card = json.loads(run(*words, "--out", files / "json", "--json"))
     assert card["ledger"]["private"] is True
+    told = run_process(*words, "--out", files / "verbose", "--verbose").stderr
+    stages = [line.split()[-1] for line in told.splitlines() if "of the budget spent" in line]
+    assert [stage for stage in stages if stage in ("synthesizer", "sampling", "weights")] == [
+        "synthesizer",
+        "sampling",
+        "weights",
+    ]
 
 
-def test_a_dry_run_reads_and_spends_nothing(files):
+def test_the_bar_counts_what_was_spent_before_each_stage():
+    plan = plan_release(SCHEMA, Budget(1.0, 1e-6), split=0.25)
+    gone = spent_before(plan)
+    assert gone["domain"] == 0
+    assert gone["synthesizer"] == pytest.approx(0.01)  # the number of rows, by which bins are made
+    assert gone["weights"] == pytest.approx(0.01 + 0.99 * 0.75)
+    assert gone["replicates"] == pytest.approx(1.0)
+    free = spent_before(plan_release(SCHEMA, Budget(1.0, 1e-6), weights="uniform"))
+    assert free["weights"] == pytest.approx(1.0)
+
+
+def test_a_dry_run_reads_and_spends_nothing(files, words):
     (files / "table.csv").unlink()
-    words = ["release", files / "table.csv", "--schema", files / "schema.json"]
-    shown = run(*words, "--epsilon", 1, "--delta", 1e-6, "--dry-run")
+    shown = run(*words, "--delta", 1e-6, "--dry-run")
     assert "synthesizer" in shown
+    assert "moments" in shown
     assert "nothing was read or spent" in shown
+    stages = json.loads(run(*words, "--delta", 1e-6, "--dry-run", "--json"))["stages"]
+    assert sum(stage["part"] for stage in stages) == pytest.approx(1.0)
 
 
-def test_a_dry_run_refuses_what_a_release_refuses(files):
-    words = ["release", files / "table.csv", "--schema", files / "schema.json", "--epsilon", 1]
+def test_a_dry_run_refuses_what_a_release_refuses(words):
     with pytest.raises(MethodError, match="nonsense"):
         run(*words, "--dry-run", "--synthesizer", "nonsense")
 
 
-def test_an_existing_folder_is_kept(files):
-    words = ["release", files / "table.csv", "--schema", files / "schema.json", "--epsilon", 1]
+def test_a_folder_or_a_dry_run_has_to_be_asked_for(words):
+    assert "--out" in run(*words, code=2)
+
+
+def test_an_existing_folder_is_kept(files, words):
     run(*words, "--out", files / "out")
     first = cp.load(files / "out").table
     with pytest.raises(BundleError, match="exists"):
@@ -108,25 +166,82 @@ def test_an_existing_folder_is_kept(files):
     run(*words, "--out", files / "out", "--overwrite")
 
 
-def test_an_error_is_one_line_with_a_way_out_and_no_traceback(files):
-    words = ["release", files / "nowhere.csv", "--schema", files / "schema.json", "--epsilon", 1]
+def test_an_interrupted_release_goes_on_and_pays_once(files, words, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    out = files / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(cp.Release, "save", interrupt)
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in (*words, "--out", out, "--quiet")])
+    assert ended.value.code == 130
+    assert not out.exists()
+    assert (files / ".out.work").is_dir()
+    run(*words, "--out", out, "--quiet")
+    assert cp.load(out).ledger.epsilon_spent <= 1
+    assert not (files / ".out.work").exists()
+
+
+def test_a_table_made_elsewhere_is_weighed_with_the_caveat_said_once(files, table):
+    table.sample(frac=1, random_state=1).assign(age=40).to_csv(files / "other.csv", index=False)
+    start = ["weigh", files / "table.csv", files / "other.csv", "--schema", files / "schema.json"]
+    result = run_process(
+        *start, "--epsilon", 0.5, "--delta", 1e-6, "--replicates", 3, "--out", files / "out"
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("yours to add") == 1
+    release = cp.load(files / "out")
+    assert release.table["age"].eq(40).all()
+    assert release.ledger.budget.epsilon == 0.5
+    assert "yours to add" in run("inspect", files / "out")
+    planned = json.loads(run(*start, "--epsilon", 0.5, "--dry-run", "--json"))["stages"]
+    assert [stage["method"] for stage in planned if stage["part"]] == ["moments"]
+
+
+def test_an_error_is_one_line_and_a_hint_without_a_traceback(files, words):
+    words[1] = files / "nowhere.csv"
     result = run_process(*words, "--out", files / "out")
     assert result.returncode == 1
-    assert result.stderr.strip().startswith("error: there is no file")
-    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stderr.startswith("error: there is no file")
+    assert len(result.stderr.strip().splitlines()) <= 2
     assert "Traceback" not in result.stderr
-    assert "Traceback" in run_process("--debug", *words, "--out", files / "out").stderr
+    assert "Traceback" in run_process(*words, "--out", files / "out", "--debug").stderr
 
 
-def test_a_wrong_call_is_told_with_code_two():
-    assert run_process("release").returncode == 2
+def test_the_way_out_of_an_error_is_a_hint_in_the_words_of_the_shell():
+    error = AnalysisError("few rows count; go on without (release.unweighted())")
+    assert error_text(error) == "error: few rows count\nhint:  go on without (--unweighted)"
+    assert error_text(TableError("one\n line")) == "error: one line"
+
+
+def test_an_unforeseen_error_shows_its_kind_and_not_what_it_says(monkeypatch, capsys):
+    def fail(*_, **__):
+        raise RuntimeError("Zebrafinch, aged 41")
+
+    monkeypatch.setattr("counterpoise.load", fail)
+    with pytest.raises(SystemExit) as ended:
+        main(["inspect", "somewhere"])
+    assert ended.value.code == 1
+    shown = capsys.readouterr().err
+    assert "RuntimeError" in shown
+    assert "Zebrafinch" not in shown
+
+
+def test_a_wrong_call_is_one_line_and_a_hint_with_code_two():
+    result = run_process("release")
+    assert result.returncode == 2
+    missing, hint = result.stderr.strip().splitlines()
+    assert missing.startswith("error: missing argument")
+    assert hint == "hint:  counterpoise release --help"
     assert run_process("unheard-of").returncode == 2
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported():
     code = (
-        "import sys, counterpoise.cli; "
-        "heavy = {'pandas', 'duckdb', 'dp_accounting', 'scipy', 'sklearn', 'opendp'}; "
+        "import sys; from counterpoise.cli import group; "
+        f"[group.get_command(None, name) for name in {COMMANDS}]; "
+        "heavy = {'numpy', 'pandas', 'duckdb', 'dp_accounting', 'scipy', 'sklearn', 'opendp'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
     result = subprocess.run(
@@ -135,10 +250,56 @@ def test_help_is_quick_because_nothing_heavy_is_imported():
     assert result.stdout.strip() == "[]"
 
 
+def completions(line):
+    """What the shell is told when Tab is pressed at the end of a line."""
+    place = len(line.split()) - (not line.endswith(" "))
+    told = {"COMP_WORDS": line, "COMP_CWORD": str(place), "_COUNTERPOISE_COMPLETE": "bash_complete"}
+    result = run_process(env=os.environ | told)
+    return [answer.split(",")[1] for answer in result.stdout.splitlines()]
+
+
+def test_shells_complete_commands_methods_and_columns(files, words):
+    run(*words, "--out", files / "out")
+    assert completions("counterpoise rel") == ["release"]
+    assert completions("counterpoise release t.csv --synthesizer m") == ["marginals", "mst"]
+    assert completions(f"counterpoise analyse {files / 'out'} mea") == ["mean"]
+    assert completions(f"counterpoise analyse {files / 'out'} mean a") == ["age"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_shell_has_a_completion_script(shell):
+    assert "_COUNTERPOISE_COMPLETE" in run("completion", shell)
+
+
 def test_the_demo_ends_with_a_release_and_its_report(tmp_path):
     out = tmp_path / "demo"
-    shown = run("demo", "--out", out)
+    shown = run("demo", "--out", out, "--patients", 3000)
     assert (out / "report.html").is_file()
-    assert "report.html" in shown
-    assert "share malignant" in shown
+    for part in ("report.html", "without weights", "truth", "correlation", "ROC", "±"):
+        assert part in shown
     assert cp.load(out).private
+
+
+def test_the_demo_replaces_nothing_but_its_own_folder(files, words):
+    out = files / "out"
+    run(*words, "--out", out)
+    with pytest.raises(BundleError, match="exists"):
+        run("demo", "--out", out)
+    assert len(cp.load(out).table) == 50
+
+
+def test_the_hospital_has_every_kind_of_column_and_nulls():
+    rows = patients(2000)
+    assert {column.kind for column in SCHEMA} == {
+        "integer",
+        "categorical",
+        "date",
+        "continuous",
+        "ordinal",
+    }
+    SCHEMA.encode(rows)
+    assert set(rows.columns[rows.isna().any()]) == {"creatinine", "pain"}
+    assert {column.name for column in SCHEMA if column.nullable} == {"creatinine", "pain"}
+    for column in SCHEMA:
+        if column.is_numeric:
+            assert rows[column.name].min() >= type(rows[column.name].min())(column.minimum)

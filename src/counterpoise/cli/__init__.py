@@ -1,8 +1,9 @@
-"""The command line: `counterpoise schema`, `release`, `inspect`, `demo` and `version`.
+"""The command line: `counterpoise schema`, `release`, `weigh`, `inspect`, `analyse` and more.
 
-Commands are imported when they are called, so that help is quick. An error of ours is one line
-on standard error and exit code 1; a wrong call is click's, with exit code 2; `--debug` shows the
-traceback instead.
+Commands are imported when they are called, and import what is heavy when they run, so that help
+and completion are quick. Results go to standard output; progress, notes and errors to standard
+error. An error of ours is one line with a hint below it, and exit code 1; a wrong call is click's,
+with exit code 2; an interrupted run ends with 130. `--debug` shows the traceback instead.
 """
 
 import sys
@@ -12,12 +13,24 @@ import click
 
 from counterpoise.errors import CounterpoiseError
 
+FINE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
+
 _COMMANDS = {
     "schema": "draft a schema from a table, or review one",
     "release": "make a private release of a table",
-    "inspect": "show what a release holds and what it cost",
-    "demo": "make a release of bundled data, and use it",
+    "weigh": "give weights to a synthetic table that was made elsewhere",
+    "inspect": "show what a release holds, what it cost, and whether to use its weights",
+    "analyse": "estimate from a release: means, shares, quantiles, models",
+    "demo": "make a release of invented patients, and use it",
+    "completion": "print the completion script of a shell",
     "version": "print the version",
+}
+
+# A way out that an error names in Python, and the same in the shell.
+_IN_THE_SHELL = {
+    "release.unweighted()": "--unweighted",
+    "release.use_weights()": "--use-weights",
+    "overwrite it on purpose": "replace it on purpose with --overwrite",
 }
 
 
@@ -45,25 +58,75 @@ class _LazyGroup(click.Group):
     epilog="Example: counterpoise release table.csv --schema table.json --epsilon 1 --out out/",
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(package_name="counterpoise", message="%(version)s")
 def group(debug: bool) -> None:
-    """Differentially private synthetic tables, with the weights that correct their bias."""
+    """Differentially private synthetic tables, with the weights that correct their bias.
+
+    Exit codes: 0 fine, 1 an error of ours, 2 a wrong call, 130 interrupted.
+    """
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
     words = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in words
+    # The flag may stand anywhere: whoever adds it does so at the end of the line that failed.
+    words = [word for word in words if word != "--debug"]
     try:
         group(words, prog_name="counterpoise", standalone_mode=False)
     except click.exceptions.Exit as finished:
         sys.exit(finished.exit_code)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
+    except click.ClickException as error:
+        click.echo(_wrong_call(error), err=True)
+        sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; nothing was written", err=True)
-        sys.exit(130)
-    except CounterpoiseError as error:
-        if "--debug" in words:
+        if debug:
             raise
-        click.echo(f"error: {error}", err=True)
-        sys.exit(1)
+        click.echo("interrupted; nothing was written", err=True)
+        if words[:1] == ["release"]:
+            click.echo("hint:  finished stages are kept: give the same command to go on", err=True)
+        sys.exit(INTERRUPTED)
+    except CounterpoiseError as error:
+        if debug:
+            raise
+        click.echo(error_text(error), err=True)
+        sys.exit(FAILED)
+    except BrokenPipeError:
+        # Whoever was reading, such as `head`, has seen enough.
+        sys.stderr.close()
+        sys.exit(FINE)
+    except Exception as error:
+        if debug:
+            raise
+        # What somebody else's error says could be a private value, so its kind has to do.
+        click.echo(
+            f"error: something unforeseen went wrong ({type(error).__name__})\n"
+            "hint:  run it again with --debug; the traceback is confidential if the table is",
+            err=True,
+        )
+        sys.exit(FAILED)
+
+
+def _wrong_call(error: click.ClickException) -> str:
+    """A wrong call as one line, and where its help is."""
+    context = getattr(error, "ctx", None)
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    where = context.command_path if context is not None else "counterpoise"
+    return f"error: {message[:1].lower()}{message[1:]}\nhint:  {where} --help"
+
+
+def error_text(error: CounterpoiseError) -> str:
+    """An error as one line, and below it the way out where the message names one.
+
+    >>> print(error_text(CounterpoiseError("out/ exists; overwrite it on purpose")))
+    error: out/ exists
+    hint:  replace it on purpose with --overwrite
+    """
+    message = " ".join(str(error).split())
+    for in_python, in_shell in _IN_THE_SHELL.items():
+        message = message.replace(in_python, in_shell)
+    what, separator, way_out = message.rpartition("; ")
+    return f"error: {what}\nhint:  {way_out}" if separator else f"error: {message}"

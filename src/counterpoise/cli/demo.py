@@ -1,84 +1,125 @@
-"""`counterpoise demo`: a release of scikit-learn's breast cancer table, made and used.
+"""`counterpoise demo`: a release of invented patients, made by a curator and used by an analyst.
 
-The bounds in the schema are round numbers that a clinician would state without looking at these
-patients. A demo may print the truth beside the estimates; a real release never does.
+A demo may print the truth beside the estimates, because these patients do not exist; a real
+release never does.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
-import pandas as pd
-from rich.console import Console
-from rich.table import Table
 
-import counterpoise
-from counterpoise.schema import Column, Schema
+from counterpoise.cli.options import PATH
 
-SCHEMA = Schema(
-    [
-        Column.categorical("diagnosis", ["benign", "malignant"]),
-        Column.continuous("mean radius", 5, 30),
-        Column.continuous("mean texture", 5, 40),
-        Column.continuous("mean area", 100, 2600),
-        Column.continuous("mean smoothness", 0.04, 0.18),
-        Column.continuous("mean concavity", 0, 0.5),
-        Column.continuous("mean symmetry", 0.1, 0.32),
-    ]
-)
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from counterpoise.release.result import Release
 
 
-def patients() -> pd.DataFrame:
-    """The breast cancer table that comes with scikit-learn, with its diagnosis as text."""
-    from sklearn.datasets import load_breast_cancer
-
-    data = load_breast_cancer(as_frame=True)
-    table = data.frame.assign(diagnosis=data.frame["target"].map({0: "malignant", 1: "benign"}))
-    return table[list(SCHEMA.names)]
+DEMO = Path("demo-release")
 
 
 @click.command("demo", epilog="Example: counterpoise demo --out demo-release")
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("demo-release"), show_default=True
-)
+@click.option("--out", type=PATH, default=DEMO, show_default=True)
 @click.option("--epsilon", type=float, default=1.0, show_default=True)
-def command(out: Path, epsilon: float) -> None:
-    """Make a release of bundled data, load it as an analyst would, and compare with the truth."""
-    console = Console()
-    truth = patients()
-    console.print(f"[bold]Curator[/bold]: {len(truth)} patients, {len(SCHEMA)} columns")
-    made = counterpoise.release(truth, SCHEMA, epsilon=epsilon, delta=1e-6)
-    made.save(out, overwrite=True)
-    ledger = made.ledger
-    click.echo(f"{str(ledger).splitlines()[0]}, in {len(ledger.spends)} looks at the table")
+@click.option("--patients", "count", type=int, default=12_000, show_default=True)
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def command(out: Path, epsilon: float, count: int, quiet: bool) -> None:
+    """Make a release of invented patients, use it as an analyst would, and compare."""
+    from threadpoolctl import threadpool_limits
 
-    release = counterpoise.load(out)
-    console.print("\n[bold]Analyst[/bold]: loads the release, never sees the patients")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("estimate", "private table", "release"):
-        table.add_column(heading, justify="left" if heading == "estimate" else "right")
-    for label, private, released in _comparison(truth, release.table):
-        table.add_row(label, f"{private:.3g}", f"{released:.3g}")
-    console.print(table)
-    click.echo(f"\nrelease: {out}\nreport:  {out / 'report.html'}")
+    import counterpoise
+    from counterpoise.cli.console import notes, stage_bar, verdict_line
+    from counterpoise.cli.hospital import SCHEMA, patients
+    from counterpoise.cli.plan import spent_before
+    from counterpoise.cli.schema import schema_lines
+    from counterpoise.cli.summary import places
+    from counterpoise.release.bundle import check_target
+    from counterpoise.release.plan import plan_release
+    from counterpoise.vault import Budget
 
+    # Only the demo's own folder is replaced without a word.
+    check_target(out, overwrite=out == DEMO)
 
-def _comparison(truth: pd.DataFrame, synthetic: pd.DataFrame) -> list[tuple[str, float, float]]:
-    rows = [
-        (
-            "share malignant",
-            float((truth["diagnosis"] == "malignant").mean()),
-            _weighted_mean(synthetic, (synthetic["diagnosis"] == "malignant").astype(float)),
+    def say(text: str) -> None:
+        if not quiet:
+            click.echo(text)
+
+    truth, delta = patients(count), 1e-6
+    say(f"The curator has {len(truth):,} patients, whom we invented, and a public schema:\n")
+    say(schema_lines(SCHEMA) + "\n")
+    plan = plan_release(SCHEMA, Budget(epsilon, delta), target="readmitted")
+    with (
+        notes(quiet),
+        stage_bar(spent_before(plan), quiet, verbose=False) as progress,
+        # The matrices are small: on a busy machine several threads wait for each other.
+        threadpool_limits(1, "blas"),
+    ):
+        made = counterpoise.release(
+            truth, SCHEMA, epsilon, delta, target="readmitted", progress=progress
         )
-    ]
-    for name in ("mean radius", "mean concavity"):
-        for diagnosis in ("benign", "malignant"):
-            private = truth.loc[truth["diagnosis"] == diagnosis, name].mean()
-            released = synthetic[synthetic["diagnosis"] == diagnosis]
-            rows.append(
-                (f"{name}, {diagnosis}", float(private), _weighted_mean(released, released[name]))
-            )
-    return rows
+        made.save(out, overwrite=out == DEMO)
+    ledger = made.ledger
+    say(f"{str(ledger).splitlines()[0]}, in {len(ledger.spends)} looks at the table")
+    say(f"\nThe analyst has the release, {len(made.table):,} synthetic rows, and nothing else:\n")
+    # Whatever the verdict says is printed, so that it need not stop the demo.
+    release = counterpoise.load(out).use_weights()
+    say(verdict_line(release.card) + "\n")
+    say(_estimates(release, truth))
+    say("\nA logistic regression of who is readmitted, on 5,000 other patients:\n")
+    say(_models(release, truth, patients(5_000, seed=2025)))
+    say("\n" + places(out))
 
 
-def _weighted_mean(table: pd.DataFrame, values: pd.Series) -> float:
-    return float((table["weight"] * values).sum() / table["weight"].sum())
+def _estimates(release: Release, truth: pd.DataFrame) -> str:
+    """Three estimates without weights, with them, and as they are in the private table."""
+    from counterpoise.analyse.result import aligned, show
+
+    is_heart = truth["diagnosis"] == "heart"
+    by_outcome: Any = release.mean("age", by="readmitted")
+    by_diagnosis: Any = release.proportion("readmitted", by="diagnosis")
+    asked: dict[str, tuple[Any, float]] = {
+        "mean age of the readmitted": (
+            by_outcome[True],
+            truth.loc[truth["readmitted"], "age"].mean(),
+        ),
+        "readmitted of heart patients": (
+            by_diagnosis["heart"],
+            truth.loc[is_heart, "readmitted"].mean(),
+        ),
+        "correlation of age and stay": (
+            release.corr("age", "stay"),
+            truth["age"].corr(truth["stay"]),
+        ),
+    }
+    lines = [("estimate", "without weights", "with weights", "truth")]
+    for label, (found, true) in asked.items():
+        digits = 2 * found.standard_error if found.standard_error else None
+        shown = (show(found.unweighted, digits), str(found), show(float(true), digits))
+        lines.append((label, *shown))
+    return aligned(lines, 1)
+
+
+def _models(release: Release, truth: pd.DataFrame, others: pd.DataFrame) -> str:
+    """How well models that were fitted without a private row rank patients they never saw."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+
+    from counterpoise.analyse.result import aligned
+    from counterpoise.release.result import WEIGHT, Release
+
+    rows = truth.assign(**{WEIGHT: 1.0})
+    private = Release(release.schema.restore(rows), release.schema, card={})
+    lines = [("fitted on", "area under the ROC curve")]
+    for label, source in {
+        "the release, without weights": release.unweighted(),
+        "the release, with weights": release,
+        "the private table": private,
+    }.items():
+        model = source.fit(LogisticRegression(max_iter=1000), target="readmitted")
+        chances = model.predict_proba(others.drop(columns="readmitted"))[:, 1]
+        lines.append((label, f"{roc_auc_score(others['readmitted'], chances):.3f}"))
+    return aligned(lines, 1)

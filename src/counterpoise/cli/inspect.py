@@ -1,26 +1,59 @@
-"""`counterpoise inspect`: what a release holds and what it cost."""
+"""`counterpoise inspect`: what a release holds, what it cost, and whether to use its weights."""
 
-import json
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-import counterpoise
+from counterpoise.cli.options import PATH
+
+if TYPE_CHECKING:
+    from counterpoise.release.result import Release
 
 
 @click.command("inspect", epilog="Example: counterpoise inspect patients-release/")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
-def command(folder: Path, as_json: bool) -> None:
+@click.option("-q", "--quiet", is_flag=True, help="Check the files, and print only errors.")
+def command(folder: Path, as_json: bool, quiet: bool) -> None:
     """Show what the release in FOLDER holds and what it cost; checks every file."""
+    import counterpoise
+    from counterpoise.cli.console import echo_json
+
     release = counterpoise.load(folder)
     if as_json:
-        click.echo(json.dumps(release.card, indent=2))
-        return
-    card = release.card
-    click.echo(repr(release).strip("<>"))
-    methods = card["synthesizer"]["method"], card["weights"]["method"]
-    click.echo("synthesizer {}, weights {}".format(*methods))
-    click.echo(f"effective sample size {card['weights']['effective_sample_size']:,.0f}\n")
-    click.echo(str(release.ledger))
-    click.echo(f"\nreport: {folder / 'report.html'}")
+        echo_json(release.card)
+    elif not quiet:
+        click.echo("\n".join(_lines(release, folder)))
+
+
+def _lines(release: Release, folder: Path) -> list[str]:
+    from counterpoise.analyse.result import aligned
+    from counterpoise.cli.console import verdict_line
+    from counterpoise.cli.summary import places
+
+    card, rows = release.card, len(release.table)
+    weights, replicates = card["weights"], release.replicates
+    effective = float(weights["effective_sample_size"])
+    facts = [
+        ("synthesizer", str(card["synthesizer"]["method"])),
+        ("weights", str(weights["method"])),
+        ("effective sample size", f"{effective:,.0f} ({effective / max(rows, 1):.0%} of the rows)"),
+        ("replicate weights", "none" if replicates is None else str(replicates.shape[1])),
+    ]
+    if card.get("population") is not None:
+        kind = "public" if card.get("population_is_public") else "noisy"
+        facts.append(("private rows", f"about {card['population']:,.0f} ({kind})"))
+    if card.get("caveat"):
+        facts.append(("caveat", card["caveat"]))
+    return [
+        repr(release).strip("<>"),
+        verdict_line(card),
+        aligned(facts, 2),
+        "",
+        str(release.ledger),
+        "",
+        places(folder),
+    ]

@@ -1,12 +1,16 @@
 """`counterpoise schema`: draft a schema from a table, or review and confirm one."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from counterpoise.schema import Schema, draft_schema
+from counterpoise.cli.options import PATH
+
+if TYPE_CHECKING:
+    from counterpoise.schema import Schema
 
 _EPILOG = """\b
 Examples:
@@ -16,19 +20,27 @@ Examples:
 
 
 @click.command("schema", epilog=_EPILOG)
-@click.argument("source", type=click.Path(path_type=Path))
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Where to write the schema.")
+@click.argument("source", type=PATH)
+@click.option("-o", "--out", type=PATH, help="Where to write the schema.")
 @click.option("--accept", multiple=True, metavar="COLUMN[.KEY]", help="Confirm as public.")
 @click.option("--pay", multiple=True, metavar="COLUMN[.KEY]", help="Let the budget estimate it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the schema as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def command(
-    source: Path, out: Path | None, accept: tuple[str, ...], pay: tuple[str, ...], as_json: bool
+    source: Path,
+    out: Path | None,
+    accept: tuple[str, ...],
+    pay: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Draft a schema from a table (SOURCE.csv, .parquet), or review a schema (SOURCE.json).
 
     A draft is read off the private table: every value in it is marked "source": "data", and no
     release is made with it until each is confirmed as public knowledge or paid for.
     """
+    from counterpoise.schema import Schema, draft_schema
+
     is_schema = source.suffix == ".json"
     schema = Schema.read(source) if is_schema else draft_schema(source)
     for place in accept:
@@ -39,9 +51,12 @@ def command(
     if target is not None:
         schema.write(target)
     if as_json:
-        click.echo(_json(schema))
+        from counterpoise.cli.console import echo_json
+
+        echo_json(schema.to_dict())
+    if as_json or quiet:
         return
-    Console().print(_table(schema))
+    click.echo(schema_lines(schema))
     if target is not None:
         click.echo(f"written to {target}")
     if schema.unconfirmed:
@@ -61,20 +76,23 @@ def _split(schema: Schema, place: str) -> tuple[str, ...]:
     return (column, key) if column else (place,)
 
 
-def _json(schema: Schema) -> str:
-    import json
+def schema_lines(schema: Schema) -> str:
+    """A schema as a table; where its values came from is shown when any is marked.
 
-    return json.dumps(schema.to_dict(), indent=2, ensure_ascii=False)
+    >>> from counterpoise.schema import Column, Schema
+    >>> print(schema_lines(Schema([Column.integer("age", 0, 109), Column.boolean("ill")])))
+    column  kind         domain             nulls
+    age     integer      0 to 109, 20 bins  no
+    ill     categorical  2 categories       no
+    """
+    from counterpoise.analyse.result import aligned
 
-
-def _table(schema: Schema) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("column", "kind", "domain", "nulls", "read off the data", "paid for"):
-        table.add_column(heading, overflow="fold")
-    marks = {"data": dict[str, list[str]](), "paid": dict[str, list[str]]()}
-    for source, pairs in (("data", schema.unconfirmed), ("paid", schema.paid)):
-        for name, key in pairs:
-            marks[source].setdefault(name, []).append(key)
+    marks = {
+        heading: {name: [key for own, key in pairs if own == name] for name, _ in pairs}
+        for heading, pairs in (("read off the data", schema.unconfirmed), ("paid for", schema.paid))
+        if pairs
+    }
+    lines = [("column", "kind", "domain", "nulls", *marks)]
     for column in schema:
         if column.missing:
             domain = f"{' and '.join(column.missing)} not stated"
@@ -82,12 +100,7 @@ def _table(schema: Schema) -> Table:
             domain = f"{column.minimum} to {column.maximum}, {column.cells} bins"
         else:
             domain = f"{column.cells} categories"
-        table.add_row(
-            column.name,
-            column.kind,
-            domain,
-            "yes" if column.nullable else "no",
-            ", ".join(marks["data"].get(column.name, [])),
-            ", ".join(marks["paid"].get(column.name, [])),
-        )
-    return table
+        sources = (", ".join(found.get(column.name, [])) for found in marks.values())
+        nulls = "yes" if column.nullable else "no"
+        lines.append((column.name, column.kind, domain, nulls, *sources))
+    return aligned(lines, len(lines[0]))

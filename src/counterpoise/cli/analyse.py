@@ -1,0 +1,215 @@
+"""`counterpoise analyse`: estimates from a release, with and without its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from counterpoise.cli.options import PATH
+
+if TYPE_CHECKING:
+    from counterpoise.release.result import Release
+    from counterpoise.schema import Column
+
+# What each statistic takes: the columns, and the options beside those that all take.
+_TAKES: dict[str, tuple[str, frozenset[str]]] = {
+    "mean": ("COLUMN", frozenset({"by"})),
+    "total": ("[COLUMN]", frozenset({"by", "category"})),
+    "proportion": ("COLUMN", frozenset({"by", "category"})),
+    "quantile": ("COLUMN", frozenset({"by", "at"})),
+    "histogram": ("COLUMN", frozenset({"by", "bins"})),
+    "crosstab": ("ROW COLUMN", frozenset({"of"})),
+    "corr": ("[COLUMN COLUMN ...]", frozenset()),
+    "glm": ("FORMULA", frozenset({"family"})),
+}
+_COUNTS = {"COLUMN": {1}, "[COLUMN]": {0, 1}, "ROW COLUMN": {2}, "FORMULA": {1}}
+
+_EPILOG = """\b
+Examples:
+  counterpoise analyse patients-release/ mean age --by sex
+  counterpoise analyse patients-release/ glm "readmitted ~ age + C(ward)"
+"""
+
+
+def _complete_column(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """The columns of the release on the line, read from its descriptor alone."""
+    import json
+
+    try:
+        descriptor = json.loads((context.params["folder"] / "datapackage.json").read_text())
+        names = [field["name"] for field in descriptor["resources"][0]["schema"]["fields"]]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
+    return [name for name in names if name.startswith(begun) and not _is_weight(name)]
+
+
+@click.command("analyse", epilog=_EPILOG)
+@click.argument("folder", type=PATH)
+@click.argument("statistic", type=click.Choice(list(_TAKES)), metavar="STATISTIC")
+@click.argument("columns", nargs=-1, shell_complete=_complete_column, metavar="[COLUMN]...")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="COLUMN",
+    shell_complete=_complete_column,
+    help="One estimate a group; may be repeated.",
+)
+@click.option("--category", help="Of which category a total or a proportion is.")
+@click.option(
+    "--at", type=float, metavar="SHARE", help="Which quantile. [default: 0.5, the median]"
+)
+@click.option("--bins", metavar="EDGES", help="Edges of a histogram's bins: 0,18,65,110.")
+@click.option(
+    "--of", type=click.Choice(["all", "rows", "columns"]), help="What a crosstab's shares are of."
+)
+@click.option("--family", type=click.Choice(["gaussian", "binomial", "poisson"]), help="Of a glm.")
+@click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
+@click.option("--unweighted", is_flag=True, help="Leave the weights out.")
+@click.option("--use-weights", is_flag=True, help="Use them whatever the verdict on them.")
+@click.option("--json", "as_json", is_flag=True, help="Print the estimates as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Leave out notes.")
+def command(
+    folder: Path,
+    statistic: str,
+    columns: tuple[str, ...],
+    by: tuple[str, ...],
+    category: str | None,
+    at: float | None,
+    bins: str | None,
+    of: str | None,
+    family: str | None,
+    level: float,
+    unweighted: bool,
+    use_weights: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Estimate from the release in FOLDER, with intervals, and without the weights beside them.
+
+    STATISTIC is mean, total, proportion, quantile or histogram of a COLUMN, crosstab of two,
+    corr of two or more, or glm of a formula. A total without a column is the number of people.
+    """
+    given = {"by": by, "category": category, "at": at, "bins": bins, "of": of, "family": family}
+    _check_call(statistic, columns, given)
+    if unweighted and use_weights:
+        raise click.UsageError("--unweighted and --use-weights exclude each other")
+    if not 0 < level < 1:
+        raise click.UsageError(f"--level: expected a number between 0 and 1, not {level:g}")
+    import counterpoise
+    from counterpoise.cli.console import echo_json, estimate_lines, estimate_values, notes
+
+    release = counterpoise.load(folder)
+    if unweighted:
+        release = release.unweighted()
+    if use_weights:
+        release = release.use_weights()
+    with notes(quiet):
+        found = _STATISTICS[statistic](release, columns, given)
+    if as_json:
+        model = found if statistic == "glm" else None
+        echo_json(
+            {
+                "statistic": statistic,
+                "columns": list(columns),
+                "by": list(by),
+                "level": level,
+                "weighted": not unweighted,
+                **({} if model is None else {"family": model.family, "rows": model.rows}),
+                "estimates": estimate_values(found if model is None else model.coefficients, level),
+            }
+        )
+    elif statistic == "glm":
+        click.echo(str(found).splitlines()[0])
+        click.echo(estimate_lines(found.coefficients, level, ""))
+    else:
+        click.echo(estimate_lines(found, level, " ".join((statistic, *columns))))
+
+
+def _check_call(statistic: str, columns: Sequence[str], given: dict[str, Any]) -> None:
+    """Refuse options that the statistic does not take: they would be without effect."""
+    shape, options = _TAKES[statistic]
+    wrong = [
+        name for name, value in given.items() if value not in (None, ()) and name not in options
+    ]
+    if wrong:
+        raise click.UsageError(
+            f"{statistic} takes no --{wrong[0]}"
+            + (f"; it takes --{', --'.join(sorted(options))}" if options else "")
+        )
+    allowed = _COUNTS.get(shape)
+    if (allowed is not None and len(columns) not in allowed) or (
+        statistic == "corr" and len(columns) == 1
+    ):
+        raise click.UsageError(f"expected: counterpoise analyse FOLDER {statistic} {shape}")
+    if statistic == "total" and given["category"] is not None and not columns:
+        raise click.UsageError(
+            "--category: of which column? counterpoise analyse FOLDER total COLUMN"
+        )
+
+
+def _total(release: Release, columns: Sequence[str], given: dict[str, Any]) -> Any:
+    name = columns[0] if columns else None
+    return release.total(name, _category(release, name, given["category"]), given["by"] or None)
+
+
+def _proportion(release: Release, columns: Sequence[str], given: dict[str, Any]) -> Any:
+    category = _category(release, columns[0], given["category"])
+    return release.proportion(columns[0], category, given["by"] or None)
+
+
+def _histogram(release: Release, columns: Sequence[str], given: dict[str, Any]) -> Any:
+    bins = None if given["bins"] is None else _edges(release.schema[columns[0]], given["bins"])
+    return release.histogram(columns[0], bins, given["by"] or None)
+
+
+_STATISTICS: dict[str, Callable[[Release, Sequence[str], dict[str, Any]], Any]] = {
+    "mean": lambda release, columns, given: release.mean(columns[0], given["by"] or None),
+    "total": _total,
+    "proportion": _proportion,
+    "quantile": lambda release, columns, given: release.quantile(
+        columns[0], 0.5 if given["at"] is None else given["at"], given["by"] or None
+    ),
+    "histogram": _histogram,
+    "crosstab": lambda release, columns, given: release.crosstab(
+        columns[0], columns[1], given["of"] or "all"
+    ),
+    "corr": lambda release, columns, given: release.corr(*columns),
+    "glm": lambda release, columns, given: release.glm(columns[0], given["family"] or "auto"),
+}
+
+
+def _category(release: Release, name: str | None, text: str | None) -> Any:
+    """A category from its text: `3` is the number where the categories are numbers."""
+    if name is None or text is None:
+        return None
+    for category in release.schema[name].categories or ():
+        if str(category).casefold() == text.casefold() and (
+            isinstance(category, bool) or str(category) == text
+        ):
+            return category
+    return text
+
+
+def _edges(column: Column, text: str) -> list[Any]:
+    """Edges in the values of a column: numbers, dates or moments."""
+    readers: dict[str, Callable[[str], Any]] = {
+        "integer": int,
+        "date": date.fromisoformat,
+        "datetime": datetime.fromisoformat,
+    }
+    read = readers.get(column.kind, float)
+    try:
+        return [read(part.strip()) for part in text.split(",")]
+    except ValueError:
+        raise click.UsageError(
+            f"--bins: expected edges of column {column.name!r}, which is {column.kind}, "
+            "with commas between them"
+        ) from None
+
+
+def _is_weight(name: str) -> bool:
+    return name == "weight" or name.startswith("weight_")

@@ -1,0 +1,191 @@
+"""What the commands share: a progress bar, notes, and tables of estimates as text or JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from counterpoise.errors import CounterpoiseWarning
+
+if TYPE_CHECKING:
+    from counterpoise.analyse.result import Estimate, Estimates
+
+Reported = Callable[[str, float], None]
+
+
+@contextmanager
+def notes(quiet: bool = False) -> Iterator[None]:
+    """Show our warnings as lines on standard error, each once, instead of Python's form."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = str(message)
+        if not quiet and text not in shown:
+            shown.add(text)
+            click.echo(f"note: {text}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CounterpoiseWarning)
+        usual = warnings.showwarning
+        warnings.showwarning = lambda message, category, *rest, **more: (
+            show(message)
+            if issubclass(category, CounterpoiseWarning)
+            else usual(message, category, *rest, **more)
+        )
+        yield
+
+
+@dataclass
+class Stages:
+    """The stages of a run as they come: for the bar, and for whoever asked to be told of each."""
+
+    spent: Mapping[str, float]  # the part of the budget that is gone when a stage begins
+    verbose: bool = False
+    began: float = field(default_factory=time.monotonic)
+    name: str = ""
+
+    def begin(self, stage: str) -> None:
+        """Say that a stage began, when asked to be told."""
+        if self.verbose and stage != self.name:
+            gone = self.spent.get(stage, 1.0)
+            seconds = time.monotonic() - self.began
+            click.echo(f"{seconds:7.1f} s  {gone:4.0%} of the budget spent  {stage}", err=True)
+        self.name = stage
+
+
+@contextmanager
+def stage_bar(spent: Mapping[str, float], quiet: bool, verbose: bool) -> Iterator[Reported]:
+    """A bar with the stage, the part of the budget that is spent, and the time left.
+
+    Yields what `release` and `weigh` call with the stage and the part of the work done. With
+    `verbose` every stage is a line of its own instead, which a log keeps.
+    """
+    stages = Stages(spent, verbose)
+    if quiet or verbose or not sys.stderr.isatty():
+        yield lambda stage, done: stages.begin(stage)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        TextColumn("{task.fields[spent]:4.0%} of the budget spent,"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("opening", total=1.0, spent=0.0)
+
+        def report(stage: str, done: float) -> None:
+            bar.update(task, description=stage, completed=done, spent=spent.get(stage, 1.0))
+
+        yield report
+
+
+def estimate_lines(found: Estimate | Estimates, level: float, heading: str) -> str:
+    """Estimates as an aligned table: value, ±, the ends of the interval, and unweighted.
+
+    >>> from counterpoise.analyse.result import Estimate, Symmetric
+    >>> age = Estimate(54.23, 0.41, 51.0, span=Symmetric(54.23, 0.41, 80))
+    >>> print(estimate_lines(age, 0.9, "age"))
+         value    ±   low  high  unweighted
+    age   54.2  0.7  53.5  54.9        51.0
+    (intervals of 90%)
+    """
+    from counterpoise.analyse.replication import multiplier
+    from counterpoise.analyse.result import Symmetric, aligned, show, show_width
+
+    columns, rows = _rows(found, heading)
+    halves = [
+        member.standard_error * multiplier(level, member.span.degrees)
+        if isinstance(member.span, Symmetric)
+        else None
+        for _, member in rows
+    ]
+    known = sorted(half for half in halves if half)
+    # The digits of a typical interval serve all, unless they differ as coefficients do.
+    alike = bool(known) and known[-1] <= 20 * known[0]
+    typical = known[len(known) // 2] if known else None
+    with_half = bool(known)
+    with_ends = any(member.span is not None for _, member in rows)
+    headings = ["value", *["±"] * with_half, *["low", "high"] * with_ends, "unweighted"]
+    lines = [(*columns, *headings)]
+    for (own, member), half in zip(rows, halves, strict=True):
+        low, high = member.interval(level) or (None, None)
+        digits = typical if alike or half is None else half
+        cells = [show(member.value, digits) or "undefined"]
+        cells += [show_width(half, digits) if half else ""] * with_half
+        cells += [show(low, digits), show(high, digits)] * with_ends
+        lines.append((*map(str, own), *cells, show(member.unweighted, digits)))
+    said = [f"intervals of {100 * level:g}%"] if with_ends else []
+    said += dict.fromkeys(member.note for _, member in rows if member.note)
+    return "\n".join([aligned(lines, len(columns)), *([f"({'; '.join(said)})"] if said else [])])
+
+
+def estimate_values(found: Estimate | Estimates, level: float) -> list[dict[str, Any]]:
+    """Estimates as JSON values; dates are ISO texts, spans of time are numbers of days."""
+    columns, rows = _rows(found, "")
+    values = []
+    for own, member in rows:
+        low, high = member.interval(level) or (None, None)
+        values.append(
+            {
+                "label": {}
+                if columns == ("",)
+                else dict(zip(columns, map(plain, own), strict=True)),
+                "value": plain(member.value),
+                "standard_error": plain(member.standard_error),
+                "low": plain(low),
+                "high": plain(high),
+                "unweighted": plain(member.unweighted),
+                "note": member.note,
+            }
+        )
+    return values
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON has: numbers that are not finite and dates without value are null."""
+    if isinstance(value, timedelta):
+        return value / timedelta(days=1)
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def echo_json(value: Any) -> None:
+    """Print JSON for machines."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def verdict_line(card: Mapping[str, Any]) -> str:
+    """The verdict on a release's weights as one line; nothing is said of a card without one."""
+    verdict = card.get("weights", {}).get("verdict")
+    if not verdict:
+        return "weights: no verdict"
+    said = "; ".join(verdict[key] for key in ("reason", "way_out") if verdict.get(key))
+    return f"weights: {verdict['level']}" + (f" ({said})" if said else "")
+
+
+def _rows(
+    found: Estimate | Estimates, heading: str
+) -> tuple[tuple[str, ...], Sequence[tuple[tuple[Any, ...], Estimate]]]:
+    from counterpoise.analyse.result import Estimates
+
+    if isinstance(found, Estimates):
+        return found.columns, list(zip(found.labels, found.members, strict=True))
+    return ("",), [((heading,), found)]

@@ -1,0 +1,84 @@
+"""Options that `release` and `weigh` share, and what a shell completes them with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# Methods by name, for help and completion without importing them; third parties' methods are
+# found when a shell asks or a release is made.
+SYNTHESIZERS = ("aim", "histogram", "independent", "marginals", "mst", "privbayes")
+WEIGHTERS = ("logistic", "logistic-outputs", "moments", "uniform")
+
+PATH = click.Path(path_type=Path)
+
+
+class _MethodName(click.ParamType):
+    """A method's name, completed from the registry of its room; any name is let through."""
+
+    name = "method"
+
+    def __init__(self, room: str, registry: str, *others: str):
+        self.room, self.registry, self.others = room, registry, others
+
+    def shell_complete(
+        self, context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        registry = getattr(import_module(f"counterpoise.{self.room}"), self.registry)
+        names = sorted({*registry, *self.others})
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+SYNTHESIZER = _MethodName("synthesize", "SYNTHESIZERS", "auto")
+WEIGHTER = _MethodName("weigh", "WEIGHTERS")
+
+
+def many(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator, shown in the order in which they stand here."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+budget_options = many(
+    click.option(
+        "--schema", "schema_path", required=True, type=PATH, help="The public schema (.json)."
+    ),
+    click.option("--epsilon", required=True, type=float, help="The privacy budget."),
+    click.option("--delta", type=float, default=0.0, show_default=True, help="0: a pure budget."),
+    click.option("--out", type=PATH, help="The folder to write."),
+)
+
+privacy_options = many(
+    click.option(
+        "--neighbours",
+        default="add-remove",
+        metavar="RELATION",
+        show_default=True,
+        type=click.Choice(["add-remove", "replace"]),
+        help="Or replace: public row count.",
+    ),
+    click.option("--max-rows-per-person", type=int, default=1, show_default=True, metavar="INT"),
+    click.option("--seed", type=int, help="Repeatable noise, for teaching: NOT private."),
+)
+
+output_options = many(
+    click.option("--csv", is_flag=True, help="Write synthetic.csv beside the Parquet file."),
+    click.option("--overwrite", is_flag=True, help="Replace a release that is there."),
+    click.option("--dry-run", is_flag=True, help="Show what would be asked; read nothing."),
+    click.option("--json", "as_json", is_flag=True, help="Print the card as JSON."),
+    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
+    click.option("-v", "--verbose", is_flag=True, help="Print the plan, and each stage."),
+)

@@ -1,0 +1,99 @@
+"""What a run will ask and cost, as a dry run prints it; nothing is read for it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from counterpoise.cli.console import echo_json
+
+if TYPE_CHECKING:
+    from counterpoise.release.plan import Plan
+
+# Noise, time and memory are shown for a table of this size when nobody states one.
+GUESSED_ROWS = 10_000
+
+
+def show_plan(plan: Plan, as_json: bool, replicates: int, rows: int = GUESSED_ROWS) -> None:
+    """Print a plan, as text or as JSON."""
+    if as_json:
+        echo_json({"private_rows_assumed": rows, "stages": plan_values(plan, replicates, rows)})
+    else:
+        click.echo(plan_lines(plan, replicates, rows))
+        click.echo("nothing was read or spent")
+
+
+def plan_lines(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> str:
+    """A plan as a table: a line a stage, and below it what is asked and how noisy the answer is."""
+    from counterpoise.analyse.result import aligned
+
+    stages = plan.describe(private_rows=rows, replicates=replicates)
+    table = [("stage", "method", "share", "time", "memory")]
+    for stage in stages:
+        cells = (_share(stage), _seconds(stage.seconds), _bytes(stage.bytes))
+        table.append((stage.name, stage.method or "", *cells))
+    head, *lines = aligned(table, 3).splitlines()
+    shown = [head]
+    for stage, line in zip(stages, lines, strict=True):
+        shown.append(line)
+        if stage.share is not None:
+            shown += [f"    {text}" for text in (stage.asks, stage.noise) if text]
+    return "\n".join([*shown, f"(noise, time and memory: roughly, for {rows:,} private rows)"])
+
+
+def plan_values(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> list[dict[str, Any]]:
+    """A plan as JSON values."""
+    return [
+        {
+            "stage": stage.name,
+            "method": stage.method,
+            "unit": None if stage.share is None else ("epsilon" if stage.share.pure else "rho"),
+            "amount": None if stage.share is None else stage.share.amount,
+            "part": stage.part,
+            "asks": stage.asks,
+            "noise": stage.noise,
+            "seconds": stage.seconds,
+            "bytes": stage.bytes,
+        }
+        for stage in plan.describe(private_rows=rows, replicates=replicates)
+    ]
+
+
+def spent_before(plan: Plan) -> dict[str, float]:
+    """The part of the budget that is gone when each stage begins, by the names of progress.
+
+    Shares add up in rho, or in epsilon for a pure budget; the parts are of that unit.
+    """
+    shares = {
+        "domain": (plan.domain_share, plan.bins_share),
+        "synthesizer": (plan.synthesizer_share,),
+        "sampling": (),
+        "weights": (plan.weights_share,),
+        "replicates": (),
+    }
+    amounts = [sum(part.amount for part in parts if part) for parts in shares.values()]
+    gone = list(itertools.accumulate(amounts, initial=0.0))
+    return {stage: before / (gone[-1] or 1.0) for stage, before in zip(shares, gone, strict=False)}
+
+
+def _share(stage: Any) -> str:
+    if stage.share is None:
+        return "nothing"
+    unit = "epsilon" if stage.share.pure else "rho"
+    return f"{unit} {stage.share.amount:.3g} ({stage.part:.0%})"
+
+
+def _seconds(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    if seconds < 1:
+        return "< 1 s"
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _bytes(size: int | None) -> str:
+    if size is None:
+        return ""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(size / 1e6, 1):.0f} MB"

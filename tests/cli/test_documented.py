@@ -1,0 +1,72 @@
+"""Every command that the page on the command line and the README show, run as it stands there."""
+
+import contextlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import counterpoise
+from counterpoise.cli import main
+from counterpoise.cli.hospital import SCHEMA, patients
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def documented(page):
+    """The commands of a page in order, each with the lines that are shown below it."""
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
+    calls = []
+    for line in "".join(blocks).replace("\\\n", " ").splitlines():
+        if line.startswith("$ "):
+            calls.append((shlex.split(line[2:], comments=True), []))
+        elif calls:
+            calls[-1][1].append(line)
+    return [(words[1:], shown) for words, shown in calls if words[0] == "counterpoise"]
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """A private table with its reviewed schema, and a synthetic one that was made elsewhere.
+
+    Seeded, so that the verdict on the weights is the same whenever the test is run.
+    """
+    for name in ("release", "weigh"):
+        usual = getattr(counterpoise, name)
+
+        def seeded(*tables, usual=usual, **options):
+            return usual(*tables, **options | {"seed": 1})
+
+        monkeypatch.setattr(counterpoise, name, seeded)
+    patients(2000).to_csv(tmp_path / "patients.csv", index=False)
+    patients(1000, seed=1).to_csv(tmp_path / "other.csv", index=False)
+    SCHEMA.write(tmp_path / "patients.json")
+    with contextlib.chdir(tmp_path):
+        yield tmp_path
+
+
+@pytest.mark.parametrize(("page", "least"), [("docs/command-line.md", 15), ("README.md", 4)])
+def test_every_command_on_the_page_runs_as_the_page_says(page, least, workplace, capsys):
+    calls = documented(page)
+    assert len(calls) >= least
+    for words, shown in calls:
+        fails = bool(shown) and shown[0].startswith("error:")
+        with pytest.raises(SystemExit) if fails else contextlib.nullcontext() as ended:
+            main(words)
+        printed = capsys.readouterr()
+        if fails:
+            assert ended.value.code in (1, 2)
+            for expected, line in zip(shown, printed.err.splitlines(), strict=True):
+                assert line.startswith(expected.removesuffix("..."))
+            continue
+        for note in (line for line in shown if line.startswith("note:")):
+            assert note in printed.err
+        results = [line for line in shown if not line.startswith("note:")]
+        if results:
+            # Numbers are noisy; what heads a table is not.
+            head, first = (
+                re.sub(r"\s+|[\d.,]+", "", line)
+                for line in (results[0], printed.out.splitlines()[0])
+            )
+            assert first == head

@@ -1,0 +1,172 @@
+"""The released page: complete, self-contained, true to the release, and right when copied."""
+
+import contextlib
+import html
+import re
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from markupsafe import escape
+
+import counterpoise as cp
+from counterpoise.report import release_page
+from counterpoise.report.snippets import Snippets
+from tests.conftest import make_schema, make_table
+
+
+@pytest.fixture(scope="module")
+def release():
+    return cp.release(make_table(2000), make_schema(), 2.0, 1e-6, rows=600, replicates=10, seed=1)
+
+
+@pytest.fixture(scope="module")
+def page(release):
+    return release_page(release)
+
+
+def judged(release, level, reason="few rows count", way_out="draw more rows"):
+    verdict = {"level": level, "reason": reason, "way_out": way_out}
+    weights = release.card["weights"] | {"verdict": verdict}
+    return replace(release, card=release.card | {"weights": weights})
+
+
+def test_the_page_loads_nothing_and_runs_nothing(page):
+    assert not re.search(r"<script|<link|<img|<iframe|@import|url\(|https?:|//[a-z]", page)
+
+
+def test_the_page_has_every_part_that_a_reader_needs(release, page):
+    for heading in (
+        "The weights",
+        "What was spent",
+        "The columns",
+        "The schema",
+        "How it was made",
+        "How to use it",
+    ):
+        assert f"<h2>{heading}</h2>" in page
+    for name in release.schema.names:
+        assert f"<h3>{name}</h3>" in page
+    for spend in release.ledger.to_frame()["query"]:
+        assert escape(spend) in page
+    assert "Not private" in page
+
+
+def test_every_column_is_shown_without_weights_and_with_them():
+    schema = cp.Schema([cp.Column.categorical("sex", ["F", "M"])])
+    table = pd.DataFrame({"sex": ["F", "M"], "weight": [0.5, 1.5]})
+    made = cp.release(make_table(200), schema, 1.0, rows=2, replicates=0)
+    shown = release_page(replace(made, table=schema.restore(table)))
+    assert "F: 50.0% unweighted, 25.0% weighted" in shown
+    assert "M: 50.0% unweighted, 75.0% weighted" in shown
+    assert "weights move 25.0% of the rows" in shown
+
+
+@pytest.mark.parametrize(
+    ("level", "headline"),
+    [
+        ("fine", "The weights can be used."),
+        ("caution", "Use the weights with caution."),
+        ("do not use", "Do not use the weights."),
+    ],
+)
+def test_the_verdict_is_in_plain_words_with_its_reason_and_the_way_out(release, level, headline):
+    shown = release_page(judged(release, level))
+    assert headline in shown
+    assert "Few rows count. The way out: draw more rows." in shown
+
+
+def test_equal_weights_are_said_to_change_nothing(release):
+    made = judged(release.unweighted(), "fine", "all weights are equal", "")
+    shown = release_page(made)
+    assert "All weights are equal: they change nothing." in shown
+    assert "Rows by their weight" not in shown
+    assert "no honest intervals" in shown
+    assert "Relations that the weights change most" not in shown
+
+
+def test_names_from_the_schema_cannot_become_markup():
+    name, category = "<script>alert(1)</script>", "</title><b>&"
+    schema = cp.Schema([cp.Column.categorical(name, [category, "other"])])
+    rows = pd.DataFrame({name: [category] * 50})
+    shown = release_page(cp.release(rows, schema, 1.0, rows=20, replicates=2))
+    assert "<script" not in shown
+    assert "<b>" not in shown
+
+
+def test_a_caveat_is_on_the_page(release):
+    caveat = "the table's own cost is yours to add"
+    shown = release_page(replace(release, card=release.card | {"caveat": caveat}))
+    assert escape(caveat) in shown
+    assert "Mind:" not in release_page(release)
+
+
+def test_a_release_without_rows_has_a_page(release):
+    empty = replace(release, table=release.table.iloc[:0], replicates=None)
+    assert "0 synthetic rows" in release_page(empty)
+
+
+def code(page, language):
+    return html.unescape(re.search(rf'<pre id="{language}">(.*?)</pre>', page, re.S).group(1))
+
+
+@pytest.fixture
+def folder(release, tmp_path):
+    return release.save(tmp_path / "out")
+
+
+def test_the_python_on_the_page_runs(folder):
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    with contextlib.chdir(folder):
+        names = {}
+        exec(code(page, "python"), names)
+    assert len(names["release"].table) == 600
+
+
+def test_the_sql_on_the_page_gives_the_estimate_and_its_error(folder, release):
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    grouped, whole = (part for part in code(page, "sql").split(";") if part.strip())
+    with contextlib.chdir(folder):
+        by_sex = dict(duckdb.sql(grouped).fetchall())
+        ((mean, error),) = duckdb.sql(whole).fetchall()
+    expected = release.mean("age")
+    assert mean == pytest.approx(expected.value)
+    assert error == pytest.approx(expected.standard_error, rel=1e-5)
+    for label, own in release.mean("age", by="sex").items():
+        assert by_sex[label] == pytest.approx(own.value)
+
+
+def test_the_r_on_the_page_states_the_convention_of_the_replicates(page):
+    shown = code(page, "r")
+    assert 'type = "other", scale = 1 / 10, rscales = rep(1, 10)' in shown
+    assert "mse = TRUE" in shown
+
+
+def test_snippets_quote_names_that_need_it():
+    schema = cp.Schema([cp.Column.continuous('the "mean" radius', 0, 1)])
+    snippets = Snippets(schema, replicates=0)
+    assert 'release.mean("the \\"mean\\" radius")' in snippets.python
+    assert '"the ""mean"" radius"' in snippets.sql
+    assert '`the "mean" radius`' in snippets.r
+    assert "svydesign" in snippets.r
+
+
+def test_snippets_for_a_table_without_numbers_ask_for_shares(tmp_path):
+    schema = cp.Schema([cp.Column.categorical("sex", ["F", "M"])])
+    made = cp.release(make_table(500), schema, 1.0, rows=100, replicates=4, seed=1)
+    folder = made.save(tmp_path / "out")
+    snippets = Snippets(schema, 4)
+    with contextlib.chdir(folder):
+        exec(snippets.python, {})
+        shares = dict(duckdb.sql(snippets.sql).fetchall())
+    assert shares["F"] == pytest.approx(made.proportion("sex", "F").value)
+
+
+def test_a_hundred_categories_are_shown_as_the_largest_and_the_others():
+    names = [f"c{place}" for place in range(100)]
+    schema = cp.Schema([cp.Column.categorical("code", names)])
+    rows = pd.DataFrame({"code": np.random.default_rng(0).choice(names, 3000)})
+    shown = release_page(cp.release(rows, schema, 5.0, rows=300, replicates=0, seed=1))
+    assert "93 others" in shown
