@@ -11,9 +11,10 @@ epsilon and delta. Truth is the answer of the private table itself.
 The categories are those of the data set's documentation (UCI, `adult.names`), as the rows show
 them. Bounds and bins of the other columns are stated by hand, and not blindly: the bounds of age,
 education-num, capital-gain and hours-per-week are the range of the published rows. That is no
-public knowledge, so the epsilon describes the mechanisms alone. Both methods get the same schema. The peer is told the number of rows, which the release pays for; the release is told that
-`income` will be predicted, for which the peer has no option, and nine of the questions concern
-it. The release's noise has a seed, dpmm's cannot have one.
+public knowledge, so the epsilon describes the mechanisms alone. Both methods get the same schema.
+The peer is told the number of rows, which the release pays for; the release is told that `income`
+will be predicted, for which the peer has no option, and nine of the questions concern it. The
+release's noise has a seed, dpmm's cannot have one.
 
 Errors are relative to a scale, as in `Question`; an answer that a table cannot give counts as
 wrong by one whole scale. The column `bins alone` has the errors of the private table itself with
