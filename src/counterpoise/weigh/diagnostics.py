@@ -30,6 +30,10 @@ _OTHER_ROWS = "use the rows unweighted, or a synthesizer that is closer to the p
 _SHORTER_TAIL = "refine them (truncate or temper) and diagnose again, or weigh by fewer features"
 
 
+# A tail with less of the weight does not decide an estimate, whatever its shape.
+LEAST_TAIL = 0.05
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Whether to use the weights, why, and what to do about it."""
@@ -93,7 +97,8 @@ class Diagnosis:
 
         A small effective sample size says that estimates are imprecise, a small fraction of the
         rows that the weights have much to correct. The tail counts when its share of the weight
-        is above the yardstick: otherwise cutting it off would move no share by a standard error.
+        is above the yardstick, and above 5%: otherwise cutting it off would move no share by a
+        standard error, or by more than that.
         """
         return _verdict(self)
 
@@ -220,7 +225,7 @@ def _verdict(found: Diagnosis) -> Verdict:
     heaviest = f"one row has {found.largest_share:.1%} of the weight"
     shape = found.tail_shape
     heavy = f"the largest weights have a heavy tail (k-hat {shape:.2f})"
-    tail_counts = found.tail_share > found.yardstick
+    tail_counts = found.tail_share > max(found.yardstick, LEAST_TAIL)
     if size < 30 and fraction < 0.5:
         return Verdict("do not use", counted, _OTHER_ROWS)
     if found.largest_share > max(0.1, 10 / found.rows):
