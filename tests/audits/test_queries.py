@@ -174,7 +174,8 @@ def test_l2_laplace_sums_of_two_features(noise):
         # The privacy loss itself: how much nearer the answer is to one sum than to the other.
         return float(np.linalg.norm(noised - ends[0]) - np.linalg.norm(noised - ends[1]))
 
-    without, having = (collect(lambda v=v: statistic(v), 1500) for v in vaults)
+    # So many that each side of the line between them is five standard errors away.
+    without, having = (collect(lambda v=v: statistic(v), 6000) for v in vaults)
     bound, claim = epsilon_lower_bound(without, having), claimed_epsilon(vaults[0].ledger.event)
     if noise is None:
         # In the plane little mass lies exactly beyond an end, so the bound is not tight.
