@@ -45,6 +45,7 @@ from counterpoise.schema import Coded
 from counterpoise.synthesize import SYNTHESIZERS
 from counterpoise.vault import Ledger, Share
 from counterpoise.weigh import WEIGHTERS, Weighter
+from counterpoise.weigh.protocol import redrawable
 from weighted_tables import SOURCES, ShrunkenGaussian, Table, load
 
 GAUSSIAN = "gaussian"
@@ -101,7 +102,7 @@ def run(job: Run, wanted: Sequence[Wanted], directory: Path) -> list[dict[str, A
     test = table.evaluation_schema.encode(held_out)
     true_model = evaluate.fit_linear(test, table.target)
     start = time.process_time()
-    schema, sample, ledger = fitted_synthesizer(job, table, train, budget)
+    schema, sample, ledger, model = fitted_synthesizer(job, table, train, budget)
     fitting = time.process_time() - start
     results = []
     for multiple in sorted({one.multiple for one in wanted}):
@@ -113,7 +114,7 @@ def run(job: Run, wanted: Sequence[Wanted], directory: Path) -> list[dict[str, A
             start = time.process_time()
             try:
                 found, spent = weigh(
-                    one.method, table.target, job, train, schema, synthetic, budget, ledger
+                    one.method, table.target, job, train, schema, synthetic, budget, ledger, model
                 )
                 weighed = time.process_time()
                 measured = measures(coded, test, table.target, found, true_model)
@@ -131,18 +132,19 @@ def run(job: Run, wanted: Sequence[Wanted], directory: Path) -> list[dict[str, A
 
 def fitted_synthesizer(
     job: Run, table: Table, train: pd.DataFrame, budget: Budget
-) -> tuple[Schema, Callable[[int], pd.DataFrame], Ledger]:
-    """The schema with its bins, a way to draw rows, and the ledger of what it took."""
+) -> tuple[Schema, Callable[[int], pd.DataFrame], Ledger, Any]:
+    """The schema with its bins, a way to draw rows, the ledger of what it took, and the model."""
     part = (1 - BINS_PART) * (1 - job.share)
     with Vault(train, table.schema, budget, seed=job.seed) as vault:
         schema = vault.choose_bins(budget.whole.part(BINS_PART))
         if job.synthesizer == GAUSSIAN:
             probe, seed = ShrunkenGaussian(), SAMPLING + job.seed
-            return schema, lambda rows: probe.sample(train, schema, rows, seed), vault.ledger
+            return schema, lambda rows: probe.sample(train, schema, rows, seed), vault.ledger, None
         wide = job.synthesizer == "aim" and len(schema) > MOST_COLUMNS_OF_TRIPLES
         method = SYNTHESIZERS.make(job.synthesizer, **({"degree": 2} if wide else {}))
         model = method.fit(vault, budget.whole.part(part))
-        return schema, lambda rows: model.sample(rows, seed=SAMPLING + job.seed), vault.ledger
+        seed = SAMPLING + job.seed
+        return schema, lambda rows: model.sample(rows, seed=seed), vault.ledger, model
 
 
 def weigh(
@@ -154,6 +156,7 @@ def weigh(
     synthetic: pd.DataFrame,
     budget: Budget,
     before: Ledger,
+    synthesizer: Any,
 ) -> tuple[np.ndarray, float]:
     """The weights of a method, and the true epsilon of the release with them."""
     share = budget.whole.part((1 - BINS_PART) * job.share) if job.share else None
@@ -168,7 +171,8 @@ def weigh(
     for spend in before.spends:
         ledger.spend(spend.query, spend.event, spend.delta)
     with Vault(train, schema, budget, seed=WEIGHING + job.seed, ledger=ledger) as vault:
-        model = method.fit(vault, synthetic, None if method.is_free else share)
+        weights_share = None if method.is_free else share
+        model = method.fit(vault, synthetic, weights_share, redrawable(synthesizer))
     return model.weigh(synthetic).normalised, ledger.epsilon_spent
 
 

@@ -86,7 +86,7 @@ def test_without_a_synthesizer_replicates_show_the_drawing_of_rows_alone(model):
     "synthesizer", [Independent(), Marginals()], ids=["independent", "marginals"]
 )
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
-def test_density_ratios_average_to_one_and_show_the_noise_of_a_count(synthesizer, epsilon):
+def test_redrawn_weights_average_to_one_and_show_the_noise_of_a_count(synthesizer, epsilon):
     """The part of a category: multinomial variance of the sample, and known noise on its count."""
     budget = Budget(epsilon, 1e-6)
     with Vault(population_sample(1), SCHEMA, budget, seed=1) as vault:
@@ -94,12 +94,12 @@ def test_density_ratios_average_to_one_and_show_the_noise_of_a_count(synthesizer
     table = model.sample(6000, seed=2)
     generator = np.random.default_rng(5)
     resample = generator.multinomial(ROWS, np.full(6000, 1 / 6000), size=200).T * (6000 / ROWS)
-    ratios = model.density_ratios(table, resample, np.ones(6000), generator)
-    assert ratios.shape == (6000, 200)
-    # E_released[redrawn / released] = 1; the sample of 6000 rows adds little.
-    assert ratios.mean() == pytest.approx(1.0, abs=0.02)
+    codes, ones = SCHEMA.encode(table).codes, np.ones((6000, 200))
+    redrawn = model.redraw(codes, ones, resample, ones[:, 0], generator)
+    assert redrawn.shape == (6000, 200)
+    assert redrawn.mean(axis=0) == pytest.approx(1.0, abs=1e-4)
     part = (table["group"] == "a").to_numpy()
-    parts = (ratios * part[:, None]).sum(axis=0) / ratios.sum(axis=0)
+    parts = (redrawn * part[:, None]).mean(axis=0)
     share = part.mean()
     if isinstance(synthesizer, Independent):
         deviation = model.deviation

@@ -14,6 +14,7 @@ from counterpoise.release.models import Models, SavedModels
 from counterpoise.release.result import WEIGHT, Release
 from counterpoise.schema import Schema
 from counterpoise.weigh import WeightModel
+from counterpoise.weigh.protocol import redrawable
 from counterpoise.weigh.replicates import replicate_weights
 
 
@@ -42,7 +43,7 @@ def assemble(
             synthetic,
             replicates,
             population=len(synthetic) if population is None else population,
-            synthesizer=synthesizer if hasattr(synthesizer, "density_ratios") else None,
+            synthesizer=redrawable(synthesizer),
             seed=seed,
         )
     made = card | {

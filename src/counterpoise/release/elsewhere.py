@@ -8,8 +8,10 @@ number of rows, not the noise of the tool that made it.
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,13 +20,15 @@ import counterpoise
 from counterpoise.errors import CounterpoiseWarning, TableError
 from counterpoise.release.assemble import assemble, derived_seed
 from counterpoise.release.card import describe, versions
-from counterpoise.release.plan import check_replicates, plan_weigh
+from counterpoise.release.plan import Plan, check_replicates, plan_weigh
 from counterpoise.release.result import Release
 from counterpoise.release.run import Progress
+from counterpoise.release.stages import fit_weights, open_vault
+from counterpoise.release.work import Work
 from counterpoise.schema import Column, Schema
 from counterpoise.schema.reading import is_moment_like, is_number_like
 from counterpoise.schema.tables import check_columns, read_table
-from counterpoise.vault import REPLACE, Budget, Vault
+from counterpoise.vault import REPLACE, Budget
 from counterpoise.weigh import WEIGHTERS, Weighter
 
 CAVEAT = "the synthetic table's own privacy cost is yours to add: this ledger has the weights' only"
@@ -46,12 +50,14 @@ def weigh(
     max_rows_per_person: int = 1,
     seed: int | None = None,
     progress: Progress | None = None,
+    work: str | Path | None = None,
 ) -> Release:
     """Weigh a synthetic table that was made elsewhere.
 
     `private` and `synthetic` are files or tables as for `release`; the synthetic table has the
     columns of the schema, with values that the schema allows, and is the release's table. All of
-    (epsilon, delta) is spent on the weights. The other parameters are as for `release`.
+    (epsilon, delta) is spent on the weights. The other parameters are as for `release`; a `work`
+    folder belongs to one synthetic table.
 
     >>> import warnings, numpy as np, pandas as pd, counterpoise as cp
     >>> generator = np.random.default_rng(0)
@@ -70,10 +76,12 @@ def weigh(
     check_replicates(replicates)
     rows = _public_table(synthetic, plan.schema)
     _warn_once()
+    asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
+    kept = Work.open(work, _request(plan) | asked)
+    sampling_seed = kept.sampling_seed if seed is None else seed
     said("weights", 0.0)
-    with Vault(private, plan.schema, budget, seed=seed) as vault:
-        vault.ledger.stage = "weights"
-        model = plan.weighter.fit(vault, rows, plan.weights_share)
+    with open_vault(private, plan, kept, seed) as vault:
+        model = fit_weights(vault, rows, plan, kept)
         is_public = budget.neighbours is REPLACE
         population = float(vault.total().value) if is_public else _population(model)
         ledger = vault.ledger
@@ -93,10 +101,32 @@ def weigh(
     if replicates:
         said("replicates", 0.5)
     made = assemble(
-        rows, plan.schema, card, model, replicates=replicates, seed=derived_seed(seed, 1)
+        rows,
+        plan.schema,
+        card,
+        model,
+        replicates=replicates,
+        work=kept.folder,
+        seed=derived_seed(sampling_seed, 1),
     )
     said("done", 1.0)
     return made
+
+
+def _request(plan: Plan) -> dict[str, Any]:
+    """What tells one request from another, all of it public."""
+    return {
+        "counterpoise": counterpoise.__version__,
+        "schema": plan.schema.to_dict(),
+        "budget": plan.budget.to_dict(),
+        "weights": describe(WEIGHTERS, plan.weighter),
+    }
+
+
+def _digest(rows: pd.DataFrame) -> str:
+    """What tells one synthetic table from another."""
+    hashed = pd.util.hash_pandas_object(rows, index=False).to_numpy()
+    return hashlib.sha256(hashed.tobytes()).hexdigest()
 
 
 def _population(model: Any) -> float | None:

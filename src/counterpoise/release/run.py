@@ -7,23 +7,21 @@ private table; a finished stage can be kept in a folder, from which an interrupt
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import counterpoise
-from counterpoise.errors import MethodError
 from counterpoise.release.assemble import assemble, derived_seed
 from counterpoise.release.card import describe, versions
-from counterpoise.release.models import Models, model_arrays, read_model
+from counterpoise.release.models import Models
 from counterpoise.release.plan import Plan, check_replicates, plan_release
 from counterpoise.release.result import Release
+from counterpoise.release.stages import fit_synthesizer, fit_weights, open_vault, settle_schema
 from counterpoise.release.work import Work
-from counterpoise.schema import Schema
-from counterpoise.synthesize import SYNTHESIZERS, Model, Synthesizer
-from counterpoise.vault import REPLACE, Budget, Vault
-from counterpoise.weigh import WEIGHTERS, Weighter, WeightModel
+from counterpoise.synthesize import SYNTHESIZERS, Synthesizer
+from counterpoise.vault import REPLACE, Budget
+from counterpoise.weigh import WEIGHTERS, Weighter
 
 Progress = Callable[[str, float], None]
 
@@ -79,16 +77,16 @@ def release(
     asked = {"rows": rows, "replicates": replicates, "seed": seed}
     kept = Work.open(work, _request(plan) | asked)
     sampling_seed = kept.sampling_seed if seed is None else seed
-    with _open_vault(table, plan, kept, seed) as vault:
+    with open_vault(table, plan, kept, seed) as vault:
         if plan.domain_share is not None or plan.chooses_bins:
             said("domain", 0.0)
-            _settle_schema(vault, plan, kept)
+            settle_schema(vault, plan, kept)
         said("synthesizer", 0.05)
-        model = _fit_synthesizer(vault, plan, kept)
+        model = fit_synthesizer(vault, plan, kept)
         said("sampling", 0.5)
         synthetic = model.sample(model.rows if rows is None else rows, seed=sampling_seed)
         said("weights", 0.55)
-        weight_model = _fit_weights(vault, synthetic, plan, kept)
+        weight_model = fit_weights(vault, synthetic, plan, kept, model)
         ledger, schema_used = vault.ledger, vault.schema
     assert plan.synthesizer is not None
     models = Models.of(plan.synthesizer, model, plan.weighter, weight_model)
@@ -131,70 +129,3 @@ def _request(plan: Plan) -> dict[str, Any]:
         "weights": describe(WEIGHTERS, plan.weighter),
         "split": plan.split,
     }
-
-
-def _open_vault(table: Any, plan: Plan, kept: Work, seed: int | None) -> Vault:
-    """The vault, with the schema and the ledger that earlier work has got to."""
-    settled = kept.notes("domain")
-    schema = plan.schema if settled is None else Schema.from_dict(settled["schema"])
-    ledger = kept.ledger()
-    if ledger is not None:
-        # Noise must not come twice, even where it comes from a seed.
-        seed = derived_seed(seed, 2 + len(ledger.spends))
-    return Vault(table, schema, plan.budget, seed=seed, ledger=ledger)
-
-
-def _settle_schema(vault: Vault, plan: Plan, kept: Work) -> None:
-    if kept.notes("domain") is not None:
-        return
-    vault.ledger.stage = "domain"
-    with kept.charging(vault.ledger):
-        if plan.domain_share is not None:
-            vault.learn_domain(plan.domain_share, plan.threshold_delta)
-        if plan.chooses_bins:
-            vault.choose_bins(plan.bins_share)
-    kept.keep("domain", vault.ledger, notes={"schema": vault.schema.to_dict()})
-
-
-def _fit_synthesizer(vault: Vault, plan: Plan, kept: Work) -> Model:
-    method, share = plan.synthesizer, plan.synthesizer_share
-    assert method is not None
-    assert share is not None
-    arrays = kept.arrays("synthesizer")
-    if arrays is not None:
-        name = SYNTHESIZERS.name_of(method)
-        found: Model = read_model(SYNTHESIZERS, name, vault.schema, arrays, private=vault.private)
-        return found
-    vault.ledger.stage = "synthesizer"
-    options: dict[str, Any] = {}
-    if kept.rounds is not None and "checkpoint" in inspect.signature(method.fit).parameters:
-        options["checkpoint"] = kept.rounds
-    with kept.charging(vault.ledger):
-        model = method.fit(vault, share, **options)
-    _keep_model(kept, "synthesizer", vault, method, model)
-    return model
-
-
-def _fit_weights(vault: Vault, synthetic: Any, plan: Plan, kept: Work) -> WeightModel:
-    arrays = kept.arrays("weights")
-    if arrays is not None:
-        name = WEIGHTERS.name_of(plan.weighter)
-        found: WeightModel = read_model(WEIGHTERS, name, vault.schema, arrays)
-        return found
-    vault.ledger.stage = "weights"
-    with kept.charging(vault.ledger):
-        model = plan.weighter.fit(vault, synthetic, plan.weights_share)
-    _keep_model(kept, "weights", vault, plan.weighter, model)
-    return model
-
-
-def _keep_model(kept: Work, stage: str, vault: Vault, method: Any, model: Any) -> None:
-    """Keep a stage; one whose model cannot be saved is asked again, and its answers are lost."""
-    if kept.folder is None:
-        return
-    registry: Any = SYNTHESIZERS if stage == "synthesizer" else WEIGHTERS
-    try:
-        arrays = model_arrays(registry, method, model)
-    except MethodError:
-        return
-    kept.keep(stage, vault.ledger, arrays)

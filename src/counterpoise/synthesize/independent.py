@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from counterpoise.schema import Schema
+from counterpoise.synthesize.graphical.sampling import rounded_counts
 from counterpoise.synthesize.protocol import SYNTHESIZERS
-from counterpoise.synthesize.redraw import Remeasurement
+from counterpoise.synthesize.redraw import Remeasurement, rake
 from counterpoise.vault import REPLACE, NoisyCounts, Share, Vault
 
 
@@ -49,33 +50,42 @@ class IndependentModel:
         """One probability vector a column."""
         return tuple(_probabilities(counts) for counts in self.counts)
 
+    @property
+    def measured_columns(self) -> tuple[tuple[str, ...], ...]:
+        """Every column by itself."""
+        return tuple((name,) for name in self.schema.names)
+
     def sample(self, rows: int, seed: int | None = None, format: str = "pandas") -> Any:
-        """Draw `rows` rows, each column by itself."""
+        """Draw `rows` rows, each column by itself, with counts rounded at random."""
         generator = np.random.default_rng(seed)
         codes = np.empty((rows, len(self.schema)), dtype=np.int32, order="F")
         for column, chances in enumerate(self.probabilities):
-            codes[:, column] = generator.choice(len(chances), size=rows, p=chances)
+            [counts] = rounded_counts(chances[None], np.array([rows]), generator)
+            codes[:, column] = generator.permutation(np.repeat(np.arange(len(chances)), counts))
         return self.schema.decode(codes, generator, format=format)
 
-    def density_ratios(
+    def redraw(
         self,
-        synthetic: Any,
+        codes: np.ndarray,
+        base: np.ndarray,
         resample: np.ndarray,
         weights: np.ndarray,
         generator: np.random.Generator,
     ) -> np.ndarray:
-        """For each row and replicate, the density with redrawn counts over that of this model."""
-        codes = self.schema.encode(synthetic).codes
+        """The base weights of rows, a column a replicate, as rows of redrawn counts have them."""
         again = Remeasurement(codes, resample, weights, float(self.rows), generator)
-        ratios = np.ones((len(codes), resample.shape[1]), dtype=np.float32)
-        for column, (counts, released) in enumerate(
-            zip(self.counts, self.probabilities, strict=True)
-        ):
-            # A value that this model hardly ever draws must not decide a replicate.
-            floor = np.maximum(released, 1 / self.rows)
-            for replicate, redrawn in enumerate(again.tables([column], counts, self.deviation)):
-                ratios[:, replicate] *= (_probabilities(redrawn) / floor)[codes[:, column]]
-        return ratios
+        redrawn = zip(
+            *(
+                again.tables([column], self.rows * chances, self.deviation)
+                for column, chances in enumerate(self.probabilities)
+            ),
+            strict=True,
+        )
+        found = np.empty(base.shape, dtype=np.float32)
+        for replicate, tables in enumerate(redrawn):
+            chances = [_probabilities(table) for table in tables]
+            found[:, replicate] = rake(base[:, replicate], list(codes.T), chances)
+        return found
 
     def to_arrays(self) -> Mapping[str, np.ndarray]:
         """The noisy counts, by column number, and their noise."""

@@ -23,7 +23,7 @@ from counterpoise.synthesize.graphical import (
     estimate_total,
     fit,
 )
-from counterpoise.synthesize.redraw import Remeasurement
+from counterpoise.synthesize.redraw import Remeasurement, rake
 from counterpoise.vault import REPLACE, NoisyCounts, Vault
 
 # The most cells a junction tree may have: 80 MB of doubles, as in AIM's paper.
@@ -60,6 +60,11 @@ class MarginalModel:
         """The noisy (or public) number of private rows."""
         return max(1, round(self.graph.total))
 
+    @property
+    def measured_columns(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of columns whose counts were measured."""
+        return tuple(measurement.columns for measurement in self.measured)
+
     def sample(
         self,
         rows: int,
@@ -84,45 +89,57 @@ class MarginalModel:
         self.schema.shape(names)
         return MarginalAnswer(names, self.graph.marginal(names), self._standard_error(names))
 
-    def density_ratios(
+    def redraw(
         self,
-        synthetic: Any,
+        codes: np.ndarray,
+        base: np.ndarray,
         resample: np.ndarray,
         weights: np.ndarray,
         generator: np.random.Generator,
     ) -> np.ndarray:
-        """For each row and replicate, the density of the model refitted to redrawn measurements
-        over that of this one.
-        """
-        codes = self.schema.encode(synthetic).codes
+        """The base weights of rows, a column a replicate, as rows of a refitted model have them."""
         again = Remeasurement(codes, resample, weights, self.graph.total, generator)
+        positions = [
+            [self.schema.names.index(name) for name in measurement.columns]
+            for measurement in self.measured
+        ]
         redrawn = zip(
             *(
-                again.tables(
-                    [self.schema.names.index(name) for name in measurement.columns],
-                    measurement.values,
-                    measurement.scale,
-                )
-                for measurement in self.measured
+                again.tables(places, self.graph.marginal(part.columns), part.scale)
+                for places, part in zip(positions, self.measured, strict=True)
             ),
             strict=True,
         )
+        largest = [
+            (places, part.columns)
+            for places, part in zip(positions, self.measured, strict=True)
+            if not any(set(part.columns) < set(other.columns) for other in self.measured)
+        ]
+        cliques = dict.fromkeys(columns for _, columns in largest)
+        cells = {
+            columns: again.cells(places, self.graph.domain.shape(columns))
+            for places, columns in largest
+        }
         released = self.graph.log_density(codes)
-        ratios = np.ones((len(codes), resample.shape[1]), dtype=np.float32)
+        found = np.empty(base.shape, dtype=np.float32)
         for replicate, tables in enumerate(redrawn):
-            measured = [
-                Measurement(measurement.columns, table, measurement.scale)
-                for measurement, table in zip(self.measured, tables, strict=True)
-            ]
             refitted = fit(
                 self.graph.domain,
-                measured,
+                [
+                    Measurement(part.columns, table, part.scale)
+                    for part, table in zip(self.measured, tables, strict=True)
+                ],
                 total=self.graph.total,
                 warm_start=self.graph,
                 tolerance=REFIT_TOLERANCE,
             )
-            ratios[:, replicate] = np.exp(refitted.log_density(codes) - released)
-        return ratios
+            ratio = np.exp(refitted.log_density(codes) - released)
+            found[:, replicate] = rake(
+                base[:, replicate] * ratio,
+                [cells[columns] for columns in cliques],
+                refitted.marginals(list(cliques)),
+            )
+        return found
 
     def to_arrays(self) -> Mapping[str, np.ndarray]:
         """The model as named arrays, for saving without pickle."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -33,6 +33,11 @@ class Block(Protocol):
     @property
     def groups(self) -> tuple[str, ...]:
         """For each feature, what it belongs to: the features of a group are scaled alike."""
+        ...
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        """For each feature, the columns that it is a function of."""
         ...
 
     @property
@@ -74,6 +79,11 @@ class Features:
     def groups(self) -> tuple[str, ...]:
         """For each feature, the group it is scaled with."""
         return tuple(group for block in self.blocks for group in block.groups)
+
+    @cached_property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        """For each feature, the columns that it is a function of."""
+        return tuple(columns for block in self.blocks for columns in block.columns)
 
     @cached_property
     def bound(self) -> float:
@@ -252,13 +262,14 @@ class RandomFourier(Recipe):
         size = len(_Columns(synthetic.schema, one_hot=True).names)
         frequencies = generator.normal(size=(size, self.count)) / self.width
         phases = generator.uniform(0, 2 * np.pi, self.count)
-        return Features((_Fourier(frequencies, phases),))
+        return Features((_Fourier(synthetic.schema, frequencies, phases),))
 
 
 @dataclass(frozen=True, eq=False)
 class _Intercept:
     names = ("1",)
     groups = ("1",)
+    columns: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
     bound = 1.0
 
     def __call__(self, rows: Coded) -> np.ndarray:
@@ -282,6 +293,10 @@ class _Columns:
         return tuple(
             column.name for column in self.schema for _ in feature_names(column, self.one_hot)
         )
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return tuple((name,) for name in self.groups)
 
     @property
     def bound(self) -> float:
@@ -309,6 +324,10 @@ class _Squares:
     @property
     def groups(self) -> tuple[str, ...]:
         return self.names
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return tuple((self.schema.names[i],) for i in self._positions)
 
     @property
     def bound(self) -> float:
@@ -356,6 +375,14 @@ class _Products:
             f"{x} * {y}"
             for x, y in self.pairs
             for _ in range(len(self.centres[x]) * len(self.centres[y]))
+        )
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            pair
+            for pair in self.pairs
+            for _ in range(len(self.centres[pair[0]]) * len(self.centres[pair[1]]))
         )
 
     @property
@@ -415,6 +442,12 @@ class _Cells:
         )
 
     @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            pair for pair in self.pairs for _ in range(self._size(pair[0]) * self._size(pair[1]))
+        )
+
+    @property
     def bound(self) -> float:
         return math.sqrt(len(self.pairs))
 
@@ -451,6 +484,10 @@ class _Components:
         return self.names
 
     @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return (self.schema.names,) * len(self.names)
+
+    @property
     def bound(self) -> float:
         # A projection is no longer than what is projected; the directions are orthonormal up to
         # rounding.
@@ -470,6 +507,7 @@ class _Components:
 
 @dataclass(frozen=True, eq=False)
 class _Fourier:
+    schema: Schema
     # Kept as numbers, not as a seed: another version of numpy may draw others.
     frequencies: np.ndarray
     phases: np.ndarray
@@ -481,6 +519,10 @@ class _Fourier:
     @property
     def groups(self) -> tuple[str, ...]:
         return self.names
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return (self.schema.names,) * len(self.names)
 
     @property
     def bound(self) -> float:
@@ -513,6 +555,7 @@ _BLOCKS: dict[str, Callable[[Schema, Mapping[str, Any]], Block]] = {
         schema, np.array(values["centre"]), np.array(values["directions"])
     ),
     "fourier": lambda schema, values: _Fourier(
+        schema,
         np.array(values["frequencies"]).reshape(-1, len(values["phases"])),
         np.array(values["phases"]),
     ),

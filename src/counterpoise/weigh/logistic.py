@@ -33,7 +33,7 @@ from counterpoise.vault import (
 )
 from counterpoise.weigh.debias import average_to_one, has_moment, log_moment, redraw
 from counterpoise.weigh.features import Features, Intercept, Linear, Recipe
-from counterpoise.weigh.protocol import WEIGHTERS
+from counterpoise.weigh.protocol import WEIGHTERS, Redrawable
 from counterpoise.weigh.weights import Weights
 
 if TYPE_CHECKING:
@@ -86,7 +86,13 @@ class Logistic:
         if self.published_epsilon is not None and self.noise != "laplace":
             raise MethodError("published_epsilon: the published noise is noise='laplace'")
 
-    def fit(self, vault: Vault, synthetic: Any, share: Share | None) -> LogisticModel:
+    def fit(
+        self,
+        vault: Vault,
+        synthetic: Any,
+        share: Share | None,
+        synthesizer: Redrawable | None = None,
+    ) -> LogisticModel:
         """Pay for the number of rows, where it is private, and for one noisy minimiser."""
         task = Classification.of(vault, synthetic, share, self.features, self.noise)
         noise, regularisation = self._calibrated(task)

@@ -31,7 +31,7 @@ from counterpoise.weigh.logistic import (
     check_positive,
     coded_rows,
 )
-from counterpoise.weigh.protocol import WEIGHTERS
+from counterpoise.weigh.protocol import WEIGHTERS, Redrawable
 from counterpoise.weigh.weights import Weights
 
 if TYPE_CHECKING:
@@ -76,7 +76,13 @@ class LogisticOutputs:
         if self.rows is not None and (isinstance(self.rows, bool) or self.rows < 1):
             raise MethodError(f"rows: expected a whole number from 1 or None, not {self.rows!r}")
 
-    def fit(self, vault: Vault, synthetic: Any, share: Share | None) -> LogisticOutputsModel:
+    def fit(
+        self,
+        vault: Vault,
+        synthetic: Any,
+        share: Share | None,
+        synthesizer: Redrawable | None = None,
+    ) -> LogisticOutputsModel:
         """Pay for the number of rows, where it is private, and for one vector of log-weights."""
         task = Classification.of(vault, synthetic, share, self.features, self.noise)
         law: NoiseLaw = self.noise  # type: ignore[assignment]

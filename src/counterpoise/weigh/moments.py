@@ -39,8 +39,9 @@ from counterpoise.weigh.calibration import (
 )
 from counterpoise.weigh.choose_features import choose_features
 from counterpoise.weigh.features import Features, Recipe
-from counterpoise.weigh.protocol import WEIGHTERS
-from counterpoise.weigh.shrinkage import trust as trust_in
+from counterpoise.weigh.knowledge import is_measured, plausible_variances
+from counterpoise.weigh.protocol import WEIGHTERS, Redrawable
+from counterpoise.weigh.shrinkage import Shrinkage, shrink
 from counterpoise.weigh.standardise import Standardised, chunks
 from counterpoise.weigh.weights import Weights
 
@@ -60,9 +61,6 @@ LEAST_VARIANCE = 1e-3
 LEAST_FRACTION = 0.5
 # What may be added to the softness until it is, from much to little.
 EXTRA_SOFTNESS = tuple(np.geomspace(200.0, 0.02, 27).tolist())
-# The variance of true differences between white means, whose rows have variance one, is hardly
-# larger. It matters where the noise is as large, which then moves nothing.
-LARGEST_DIFFERENCE = 10.0
 # Above this many numbers, the whitened rows are kept in single precision.
 SINGLE_PRECISION = 20_000_000
 
@@ -99,8 +97,18 @@ class Moments:
 
     is_free = False
 
-    def fit(self, vault: Vault, synthetic: Any, share: Share | None) -> MomentModel:
-        """Ask for the number of rows, where it is private, and for one noisy sum."""
+    def fit(
+        self,
+        vault: Vault,
+        synthetic: Any,
+        share: Share | None,
+        synthesizer: Redrawable | None = None,
+    ) -> MomentModel:
+        """Ask for the number of rows, where it is private, and for one noisy sum.
+
+        With the `synthesizer`'s model, what it measured itself is corrected only as far as its
+        own noise may have misled it.
+        """
         if share is None:
             raise BudgetError("weights 'moments' need a share of the budget")
         rows = vault.schema.encode(synthetic)
@@ -116,29 +124,36 @@ class Moments:
         features = Features(tuple(block for made in blocks for block in made.blocks))
         standardised = Standardised.over(features, rows)
         answer = vault.sums(standardised, standardised.bound, sums_share)
-        whitening = Whitening.over(standardised, rows, [len(made.names) for made in blocks])
+        whitening = Whitening.over(
+            standardised,
+            rows,
+            np.repeat(np.arange(len(blocks)), [len(made.names) for made in blocks]),
+            is_measured(standardised, synthesizer),
+        )
+        plausible = plausible_variances(standardised, whitening.directions, rows, synthesizer)
         # d = mean over private rows - mean over synthetic rows, in white coordinates
         differences = (answer.values / population - whitening.centre) @ whitening.directions
         noise_root = _deviation(answer) / population * whitening.directions
         noise = noise_root.T @ noise_root
         # S: privacy noise, and the finite numbers of rows of both tables
-        total_noise = noise + np.eye(len(noise)) * (1 / population + 1 / max(1, len(rows)))
+        sampling = 1 / population + 1 / max(1, len(rows))
+        total_noise = noise + sampling * np.eye(len(noise))
+        alone = _shrink(differences, np.diag(total_noise), plausible, whitening.blocks)
         model = MomentModel(
             schema=vault.schema,
             standardised=standardised,
             whitening=whitening,
             differences=differences,
             noise_scale=_deviation(answer) / population,
-            trust=_joint_trust(differences, total_noise, whitening.blocks),
-            softness=np.zeros(len(differences)),
-            doubt=np.zeros(len(differences)),
+            trust=_joint_trust(alone.trust, total_noise),
+            softness=_own_softness(alone.trust, np.diag(total_noise), plausible),
+            doubt=_doubt(alone, np.diag(noise), sampling, plausible),
             population=population,
             theta=np.zeros(len(differences)),
             private=answer.private,
         )
         # The floor goes by how many private rows there may be, where the total is but noise.
-        at_most = population + 2 * total.deviation
-        return model.calibrated(rows, np.diag(total_noise), at_most)
+        return model.calibrated(rows, population + 2 * total.deviation)
 
     def _check(self, schema: Schema, rows: Coded) -> None:
         """Refuse what cannot be asked for before anything is paid."""
@@ -160,16 +175,40 @@ class Moments:
         return choose_features(vault.schema, self.target, noise)
 
 
-def _joint_trust(differences: np.ndarray, noise: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """The matrix T of the shrunken difference T d."""
-    own = np.diag(noise)
-    alone = np.zeros(len(own))
+def _shrink(
+    differences: np.ndarray, noise: np.ndarray, plausible: np.ndarray, blocks: np.ndarray
+) -> Shrinkage:
+    """Empirical Bayes, block by block."""
+    found = Shrinkage(np.zeros(len(noise)), np.zeros(len(noise)))
     for block in np.unique(blocks):
         chosen = blocks == block
-        alone[chosen] = trust_in(differences[chosen], own[chosen], LARGEST_DIFFERENCE)
+        part = shrink(differences[chosen], noise[chosen], plausible[chosen])
+        found.trust[chosen], found.variance[chosen] = part.trust, part.variance
+    return found
+
+
+def _joint_trust(alone: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The matrix T of the shrunken difference T d, for noise that is correlated."""
     # The prior variance v_j under which coordinate j alone is believed that far: v / (v + s)
-    prior = own * alone / np.maximum(1 - alone, LEAST_SOFTNESS)
+    prior = np.diag(noise) * alone / np.maximum(1 - alone, LEAST_SOFTNESS)
     return np.linalg.solve(noise + np.diag(prior), np.diag(prior)).T
+
+
+def _doubt(
+    found: Shrinkage, noise: np.ndarray, sampling: float, plausible: np.ndarray
+) -> np.ndarray:
+    """The squared error of each shrunken difference, as that of the private table's own means.
+
+    At least as large as with the widest prior there is, because the fitted one may be wrong.
+    """
+    return np.maximum(
+        found.variance - sampling * found.trust, noise * plausible / (noise + plausible)
+    )
+
+
+def _own_softness(trust: np.ndarray, noise: np.ndarray, plausible: np.ndarray) -> np.ndarray:
+    """How softly a mean is matched: the less, the more either table knows of it."""
+    return LEAST_SOFTNESS + SOFTNESS * (1 - trust) * plausible / (plausible + noise)
 
 
 def _hardest(
@@ -204,8 +243,10 @@ class Whitening:
     blocks: np.ndarray  # the block of each coordinate
 
     @classmethod
-    def over(cls, features: Standardised, rows: Coded, sizes: list[int]) -> Whitening:
-        """The coordinates of blocks of `sizes` features each."""
+    def over(
+        cls, features: Standardised, rows: Coded, blocks: np.ndarray, first: np.ndarray
+    ) -> Whitening:
+        """The coordinates of features in these blocks; some come `first`, and stay themselves."""
         size = len(features.names)
         total, second = np.zeros(size), np.zeros((size, size))
         for chunk in chunks(rows):
@@ -216,7 +257,9 @@ class Whitening:
         covariance = second / max(1, len(rows)) - np.outer(centre, centre)
         directions: np.ndarray = np.zeros((size, size))
         kept: list[int] = []
-        for feature in range(size):  # Gram and Schmidt in the metric of the covariance
+        for feature in np.argsort(
+            ~first, kind="stable"
+        ):  # Gram and Schmidt in the metric of the covariance
             found = directions[:, : len(kept)]
             explained = found.T @ covariance[:, feature]
             left = covariance[feature, feature] - explained @ explained
@@ -225,8 +268,7 @@ class Whitening:
                 directions[feature, len(kept)] += 1
                 directions[:, len(kept)] /= math.sqrt(left)
                 kept.append(feature)
-        blocks = np.repeat(np.arange(len(sizes)), sizes)[kept]
-        return cls(centre, directions[:, : len(kept)], blocks)
+        return cls(centre, directions[:, : len(kept)], blocks[kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +295,7 @@ class MomentModel:
         parts = [self.standardised(chunk) @ tilt for chunk in chunks(rows)]
         return Weights(np.concatenate([np.empty(0), *parts]))
 
-    def calibrated(self, rows: Coded, noise: np.ndarray, private_rows: float) -> MomentModel:
+    def calibrated(self, rows: Coded, private_rows: float) -> MomentModel:
         """The model with the tilt that brings these synthetic rows to the shrunken difference.
 
         All means are matched more softly until the effective sample size is as large as the
@@ -262,17 +304,12 @@ class MomentModel:
         """
         white = self.white(rows)
         target = self.trust @ self.differences
-        own = LEAST_SOFTNESS + SOFTNESS * (1 - np.diag(self.trust))
         least = min(LEAST_FRACTION, private_rows / max(1, len(rows)))
-        softness, theta = _hardest(thinned(white), target, own, least)
+        softness, theta = _hardest(thinned(white), target, self.softness, least)
         theta = calibrate(white, target, softness, theta)
-        reached = tilted_mean(white, theta)
-        trust = np.clip(np.diag(self.trust), 0, 1)
-        # The squared error of the mean that is reached: the posterior variance T s if the prior is
-        # right, and without a prior (d - m)^2 - (1 - 2 T) s, Stein's unbiased estimate.
-        unbiased = (self.differences - reached) ** 2 - (1 - 2 * trust) * noise
-        doubt = np.maximum(trust * noise, unbiased)
-        return replace(self, softness=softness, theta=theta, doubt=doubt)
+        # What is not reached on that account is in doubt as well.
+        missed = (target - tilted_mean(white, theta)) ** 2
+        return replace(self, softness=softness, theta=theta, doubt=self.doubt + missed)
 
     def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
         """Replicate weights: the procedure again, with fresh noise and a fresh private sample.

@@ -14,7 +14,7 @@ import numpy as np
 from counterpoise.errors import MethodError
 from counterpoise.vault import Share, Vault
 from counterpoise.weigh.debias import average_to_one
-from counterpoise.weigh.protocol import WEIGHTERS
+from counterpoise.weigh.protocol import WEIGHTERS, Redrawable
 from counterpoise.weigh.weights import Weights
 
 if TYPE_CHECKING:
@@ -46,7 +46,13 @@ class Oracle:
         # Not a field: a function is no parameter that a release's card could state.
         object.__setattr__(self, "_model", OracleModel(log_ratio))
 
-    def fit(self, vault: Vault | None, synthetic: Any, share: Share | None = None) -> "OracleModel":
+    def fit(
+        self,
+        vault: Vault | None,
+        synthetic: Any,
+        share: Share | None = None,
+        synthesizer: Redrawable | None = None,
+    ) -> "OracleModel":
         """Ask nothing."""
         return self._model  # type: ignore[attr-defined,no-any-return]
 

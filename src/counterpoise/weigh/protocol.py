@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from counterpoise.registry import Registry
+from counterpoise.schema import Schema
 from counterpoise.vault import Share, Vault
 from counterpoise.weigh.weights import Weights
 
@@ -35,6 +36,44 @@ class WeightModel(Protocol):
         ...
 
 
+class Redrawable(Protocol):
+    """A synthesizer's model that can say what another draw of its noise would have made."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of its rows."""
+        ...
+
+    @property
+    def measured_columns(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of columns whose counts it measured."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """The (noisy, or public) number of private rows."""
+        ...
+
+    def redraw(
+        self,
+        codes: np.ndarray,
+        base: np.ndarray,
+        resample: np.ndarray,
+        weights: np.ndarray,
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        """The base weights of rows, a column a replicate, as those of a redrawn model.
+
+        `resample` has a fresh private sample a column, drawn from the rows with `weights`.
+        """
+        ...
+
+
+def redrawable(model: Any) -> Redrawable | None:
+    """A synthesizer's model, if it can be redrawn."""
+    return model if hasattr(model, "redraw") else None
+
+
 class Weighter(Protocol):
     """A way to make a weight model; `is_free` says that it asks nothing of the vault."""
 
@@ -43,8 +82,17 @@ class Weighter(Protocol):
         """Whether the method needs no share of the budget."""
         ...
 
-    def fit(self, vault: Vault, synthetic: Any, share: Share | None) -> WeightModel:
-        """Fit within a share of the vault's budget; a free method takes None."""
+    def fit(
+        self,
+        vault: Vault,
+        synthetic: Any,
+        share: Share | None,
+        synthesizer: Redrawable | None = None,
+    ) -> WeightModel:
+        """Fit within a share of the vault's budget; a free method takes None.
+
+        `synthesizer` is the model that the rows were drawn from, where it is at hand.
+        """
         ...
 
 

@@ -12,11 +12,11 @@ survey package.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from counterpoise.weigh.protocol import WeightModel
+from counterpoise.weigh.protocol import Redrawable, WeightModel
 
 REPLICATES = 80
 
@@ -29,25 +29,6 @@ class Redraws:
     resample: np.ndarray  # a fresh private sample, as weights of the synthetic rows; mean one
     weights: np.ndarray  # the weights that it was drawn from; mean one
     generator: np.random.Generator  # for the noise
-
-
-class Redrawable(Protocol):
-    """A synthesizer's model that can say what another draw of its noise would have made."""
-
-    @property
-    def rows(self) -> int:
-        """The (noisy, or public) number of private rows."""
-        ...
-
-    def density_ratios(
-        self,
-        synthetic: Any,
-        resample: np.ndarray,
-        weights: np.ndarray,
-        generator: np.random.Generator,
-    ) -> np.ndarray:
-        """For each synthetic row and replicate, the redrawn density over the released one."""
-        ...
 
 
 def replicate_weights(
@@ -81,6 +62,7 @@ def replicate_weights(
         # A multinomial draw of equal chances, but quicker
         base[:, column] = np.bincount(generator.integers(0, rows, rows), minlength=rows)
     if synthesizer is not None:
-        base *= synthesizer.density_ratios(synthetic, resample, weights, generator)
+        codes = synthesizer.schema.encode(synthetic).codes
+        base = synthesizer.redraw(codes, base, resample, weights, generator)
     redraws = Redraws(base, resample, weights, generator)
     return model.replicate(synthetic, redraws).astype(np.float32)

@@ -7,6 +7,10 @@ whose proportions are fitted to all the d_j together, without another look at an
 while one that stands out of many small ones is left as it is.
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 import numpy as np
 
 WIDTHS = 12
@@ -16,25 +20,36 @@ STEPS = 300
 PRIOR_COUNT = 2.0
 
 
-def trust(differences: np.ndarray, noise: np.ndarray, largest: float = np.inf) -> np.ndarray:
-    """The part of each difference that is believed, from 0 to 1, given noise of these variances.
+@dataclass(frozen=True, eq=False)
+class Shrinkage:
+    """What is believed of each difference."""
 
-    `largest` is the most that the variance of true differences can plausibly be: where the noise
-    exceeds it, even noise that looks like large differences is not believed.
+    trust: np.ndarray  # the part of it that is believed, from 0 to 1
+    variance: np.ndarray  # of the true difference, after all
+
+
+def shrink(
+    differences: np.ndarray, noise: np.ndarray, largest: float | np.ndarray = np.inf
+) -> Shrinkage:
+    """How far each difference is believed, given noise of these variances.
+
+    `largest` is the most that the variance of true differences can plausibly be, of all or of
+    each: where the noise exceeds it, even noise that looks like large differences is not believed.
 
     >>> noise = np.full(50, 0.01)
     >>> differences = np.concatenate([[1.0, -1.0], 0.1 * np.random.default_rng(0).normal(size=48)])
-    >>> found = trust(differences, noise)
+    >>> found = shrink(differences, noise).trust
     >>> bool((found[:2] > 0.95).all()), bool(np.median(found[2:]) < 0.2)
     (True, True)
     """
     if len(differences) == 0:
-        return np.empty(0)
+        return Shrinkage(np.empty(0), np.empty(0))
     # What has no noise is believed; a variance too small to divide by has as good as none.
     noise = np.maximum(noise, np.finfo(float).tiny * 1e6)
     least = float(noise.min())
-    most = min(max(2 * float((differences**2 - noise).max()), least), largest)
-    prior = np.concatenate([[0.0], np.geomspace(min(least, most) / 10, most, WIDTHS)])[:, None]
+    most = min(max(2 * float((differences**2 - noise).max()), least), float(np.max(largest)))
+    widths = np.concatenate([[0.0], np.geomspace(min(least, most) / 10, most, WIDTHS)])
+    prior = np.minimum(widths[:, None], largest)
     variances = prior + noise
     # N(d_j; 0, a_k + s_j), up to a factor a column
     likelihood = -0.5 * (np.log(variances) + differences**2 / variances)
@@ -50,5 +65,8 @@ def trust(differences: np.ndarray, noise: np.ndarray, largest: float = np.inf) -
             break
     belief = proportions[:, None] * likelihood
     belief /= belief.sum(axis=0)
-    # E[x | d] = d sum_k belief_k a_k / (a_k + s)
-    return (belief * prior / variances).sum(axis=0)
+    # Under width k: E[x | d] = d a_k / (a_k + s), and Var[x | d] = s a_k / (a_k + s)
+    parts = prior / variances
+    believed = (belief * parts).sum(axis=0)
+    between = differences**2 * ((belief * parts**2).sum(axis=0) - believed**2)
+    return Shrinkage(believed, noise * believed + np.maximum(between, 0))

@@ -11,7 +11,7 @@ import numpy as np
 from counterpoise.schema import Schema
 from counterpoise.vault import Share, Vault
 from counterpoise.weigh.debias import average_to_one
-from counterpoise.weigh.protocol import WEIGHTERS
+from counterpoise.weigh.protocol import WEIGHTERS, Redrawable
 from counterpoise.weigh.weights import Weights
 
 if TYPE_CHECKING:
@@ -25,7 +25,13 @@ class Uniform:
 
     is_free = True
 
-    def fit(self, vault: Vault, synthetic: Any, share: Share | None = None) -> UniformModel:
+    def fit(
+        self,
+        vault: Vault,
+        synthetic: Any,
+        share: Share | None = None,
+        synthesizer: Redrawable | None = None,
+    ) -> UniformModel:
         """Ask nothing."""
         return UniformModel()
 

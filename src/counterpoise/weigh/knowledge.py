@@ -1,0 +1,83 @@
+"""What a synthesizer already knows: how far a feature's mean can be from the private one's.
+
+Columns that the synthesizer measured together are wrong by its noise alone, whose law is public. So
+the synthesizer is run again on paper, with its own model in the place of the private table: what
+its answers then miss, they may have missed in truth. Numbers are known to their bin only; what
+lies within, and the relations of columns that were not measured together, may differ by anything.
+Weights should then not follow a noisy difference that is larger than this. All of it is free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from counterpoise.schema import Coded
+from counterpoise.weigh.protocol import Redrawable
+from counterpoise.weigh.standardise import Standardised
+
+REDRAWS = 30
+MOST_ROWS = 10_000
+# The variance of true differences between white means, whose rows have variance one, is hardly
+# larger. It matters where the noise is as large, which then moves nothing.
+LARGEST_DIFFERENCE = 10.0
+
+
+def is_measured(features: Standardised, synthesizer: Redrawable | None) -> np.ndarray:
+    """For each feature, whether the synthesizer measured its columns together."""
+    sets = [] if synthesizer is None else [set(c) for c in synthesizer.measured_columns]
+    columns = features.features.columns
+    known = {needed: any(set(needed) <= there for there in sets) for needed in set(columns)}
+    return np.array([known[needed] for needed in columns], dtype=bool)
+
+
+def plausible_variances(
+    features: Standardised, directions: np.ndarray, rows: Coded, synthesizer: Redrawable | None
+) -> np.ndarray:
+    """For each direction in the features, how large the squared difference of means may well be.
+
+    `rows` are the synthetic ones; without a synthesizer nothing is known of them.
+    """
+    every = max(1, len(rows) // MOST_ROWS)
+    some = rows.take(np.arange(0, len(rows), every))
+    # What is known is of the features themselves, not of clipped ones.
+    values = replace(features, bound=np.inf)(some)
+    measured = is_measured(features, synthesizer)
+    anything = np.where(measured, 0.0, LARGEST_DIFFERENCE * values.var(axis=0))
+    found: np.ndarray = directions.T**2 @ anything
+    if synthesizer is None:
+        return found
+    sets = features.features.columns
+    for columns in dict.fromkeys(sets):
+        chosen = np.array([there == columns for there in sets]) & measured
+        if chosen.any():
+            found += _within_cells(values[:, chosen] @ directions[chosen], columns, some)
+    centred = (values - values.mean(axis=0)) @ directions
+    return found + _missed(centred, some, synthesizer)
+
+
+def _missed(values: np.ndarray, rows: Coded, synthesizer: Redrawable) -> np.ndarray:
+    """The mean square of what a synthesizer misses by, when it is given its own model."""
+    same = np.ones((len(rows), REDRAWS))
+    redrawn = synthesizer.redraw(rows.codes, same, same, same[:, 0], np.random.default_rng(0))
+    means = redrawn.T @ values / len(rows)
+    found: np.ndarray = (means**2).mean(axis=0)
+    return found
+
+
+def _within_cells(values: np.ndarray, columns: tuple[str, ...], rows: Coded) -> np.ndarray:
+    """The variance of each mean, when the rows of a cell of these columns move within it together.
+
+    sum_c p_c^2 Var_c over the cells c
+    """
+    places = [rows.schema.names.index(name) for name in columns]
+    codes = np.ascontiguousarray(rows.codes[:, places])
+    _, cell, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    order = np.argsort(cell.reshape(-1), kind="stable")
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    values = values[order]
+    means = np.add.reduceat(values, starts, axis=0) / counts[:, None]
+    squares = np.add.reduceat(values**2, starts, axis=0) / counts[:, None]
+    found: np.ndarray = (counts / len(rows)) ** 2 @ np.maximum(squares - means**2, 0)
+    return found
