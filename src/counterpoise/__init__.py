@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterpoise.errors import CounterpoiseError, CounterpoiseWarning
+    from counterpoise.analyse.posterior_model import Prior
+    from counterpoise.errors import AnalysisError, CounterpoiseError, CounterpoiseWarning
     from counterpoise.release.bundle import load
     from counterpoise.release.elsewhere import weigh
     from counterpoise.release.result import Release
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 __version__ = version("counterpoise")
 
 _HOMES = {
+    "AnalysisError": "errors",
     "CounterpoiseError": "errors",
     "CounterpoiseWarning": "errors",
+    "Prior": "analyse.posterior_model",
     "Release": "release.result",
     "load": "release.bundle",
     "release": "release.run",
@@ -39,11 +42,13 @@ _HOMES = {
 }
 
 __all__ = [
+    "AnalysisError",
     "Budget",
     "Column",
     "CounterpoiseError",
     "CounterpoiseWarning",
     "Ledger",
+    "Prior",
     "Release",
     "Schema",
     "Share",

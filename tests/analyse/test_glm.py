@@ -73,6 +73,112 @@ def test_the_naive_errors_of_a_logistic_model_are_those_of_its_information():
     assert slope == pytest.approx([0, 0], abs=1e-8)
 
 
+def pain_oracle(table, weights):
+    """Coefficients of `pain ~ dose + ill` on rows without nulls, none compared with."""
+    x = table[["dose", "ill"]].to_numpy(float)
+    model = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000)
+    model.fit(x, table["pain"].cat.codes, sample_weight=weights)
+    whole = np.column_stack([model.intercept_, model.coef_])
+    return (whole[1:] - whole[0]).ravel()
+
+
+def test_a_multinomial_model_and_its_errors_are_those_of_refits_with_every_replicate():
+    release = make_release(replicates=6)
+    model = release.glm("pain ~ dose + ill")
+    assert (model.family, model.categories) == ("multinomial", ("none", "some", "much"))
+    known = release.table[["pain", "dose"]].notna().all(axis=1).to_numpy()
+    assert model.left_out == (~known).sum() > 0
+    rows = release.table[known]
+    full = pain_oracle(rows, release.weights[known])
+    refits = np.array([pain_oracle(rows, each[known]) for each in release.replicates.T])
+    frame = model.to_frame()
+    assert list(frame.index) == [
+        f"{category}: {term}"
+        for category in ("some", "much")
+        for term in ("Intercept", "dose", "ill")
+    ]
+    assert frame["value"].to_numpy() == pytest.approx(full, abs=1e-5)
+    assert frame["unweighted"].to_numpy() == pytest.approx(
+        pain_oracle(rows, np.ones(len(rows))), abs=1e-5
+    )
+    expected = (refits - full).T @ (refits - full) / 6
+    assert model.covariance.to_numpy() == pytest.approx(expected, rel=1e-3, abs=1e-6)
+    assert frame["standard_error"].to_numpy() == pytest.approx(np.sqrt(np.diag(expected)), rel=1e-3)
+
+
+def test_the_naive_errors_of_a_multinomial_model_are_those_of_its_curvature():
+    release = make_release()
+    model = release.glm("pain ~ dose")
+    known = release.table[["pain", "dose"]].notna().all(axis=1).to_numpy()
+    x = np.column_stack([np.ones(known.sum()), release.table["dose"][known]])
+    chosen, weights = release.table["pain"][known].cat.codes, release.weights[known]
+
+    def likelihood(beta):
+        eta = np.column_stack([np.zeros(len(x)), x @ beta[:2], x @ beta[2:]])
+        logs = eta - np.log(np.exp(eta).sum(axis=1, keepdims=True))
+        return weights @ logs[np.arange(len(x)), chosen]
+
+    beta, small, units = model.to_frame()["value"].to_numpy(), 1e-3, np.eye(4)
+    slope = [likelihood(beta + small * e) - likelihood(beta - small * e) for e in units]
+    assert slope == pytest.approx(np.zeros(4), abs=1e-5)
+    curvature = [
+        [
+            sum(
+                one * two * likelihood(beta + small * (one * e + two * d))
+                for one in (1, -1)
+                for two in (1, -1)
+            )
+            for e in units
+        ]
+        for d in units
+    ]
+    information = -np.array(curvature) / (2 * small) ** 2
+    expected = np.sqrt(np.diag(np.linalg.inv(information)))
+    assert model.naive_errors.to_numpy() == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_multinomial_model_of_two_categories_is_the_binomial_one():
+    release = make_release()
+    # Nobody is in the third ward, so it has no coefficients.
+    two = release.glm("ward ~ age + ill", "multinomial")
+    assert two.categories == ("surgery", "medicine")
+    schema = release.schema.replace(cp.Column.categorical("ward", ["surgery", "medicine"]))
+    binomial = cp.Release(schema.restore(release.table), schema, {}, release.replicates).glm(
+        "ward ~ age + ill"
+    )
+    assert binomial.family == "binomial"
+    pd.testing.assert_frame_equal(
+        two.to_frame().reset_index(drop=True), binomial.to_frame().reset_index(drop=True), rtol=1e-6
+    )
+    assert "compared with surgery" in str(two)
+
+
+def test_a_multinomial_model_predicts_the_probability_of_every_category():
+    release = make_release()
+    alone = release.glm("pain ~ 1").predict(release.table.head(2))
+    shares = [each.value for each in release.proportion("pain")]
+    assert alone == pytest.approx(np.array([shares, shares]))
+    model = release.glm("pain ~ dose")
+    found = model.predict(pd.DataFrame({"dose": [1.0, np.nan, 9.0]}))
+    assert found.shape == (3, 3)
+    assert found[[0, 2]].sum(axis=1) == pytest.approx([1, 1])
+    odds = np.log(found[2, 1] / found[2, 0]) - np.log(found[0, 1] / found[0, 0])
+    assert odds == pytest.approx(8 * model["some: dose"].value)
+    assert np.isnan(found[1]).all()
+
+
+def test_a_category_that_the_terms_separate_is_an_error():
+    release = make_release()
+    pain = pd.Series(np.where(release.table["age"] > 50, "much", "none"))
+    pain[release.table["age"] > 80] = "some"
+    table = release.schema.restore(release.table.assign(pain=pain))
+    with pytest.raises(AnalysisError, match="separate"):
+        cp.Release(table, release.schema, {}).glm("pain ~ age")
+    constant = release.schema.restore(release.table.assign(pain="none"))
+    with pytest.raises(AnalysisError, match="one category"):
+        cp.Release(constant, release.schema, {}).glm("pain ~ age")
+
+
 def test_the_size_of_a_column_does_not_matter():
     generator = np.random.default_rng(0)
     table = pd.DataFrame({"x": generator.uniform(1e6, 1e6 + 1, 500), "weight": 1.0})
@@ -176,6 +282,12 @@ def test_a_model_predicts_on_raw_tables():
     assert again.predict(raw)[:2] == pytest.approx(found[:2])
 
 
+def test_a_null_where_the_schema_allows_none_has_no_prediction():
+    model = make_release().glm("ill ~ age + ward")
+    raw = pd.DataFrame({"age": [30, None, 30], "ward": ["surgery", "surgery", None]})
+    assert np.isnan(model.predict(raw)).tolist() == [False, True, True]
+
+
 def test_a_model_without_features_predicts_the_weighted_mean():
     release = make_release()
     found = release.glm("ill ~ 1").predict(release.table.head(4))
@@ -228,8 +340,11 @@ def test_separated_values_are_an_error_and_not_a_large_number():
         ("ill ~ (", "auto", AnalysisError, "cannot be read"),
         ("~ age", "auto", AnalysisError, "a target and features"),
         ("age", "auto", AnalysisError, "a target and features"),
-        ("ill ~ age", "gamma", AnalysisError, "gaussian, binomial, poisson"),
-        ("ward ~ age", "auto", AnalysisError, "'ward' is categorical"),
+        ("ill ~ age", "gamma", AnalysisError, "gaussian, binomial, poisson, multinomial"),
+        ("ward ~ age", "binomial", AnalysisError, "'ward' is categorical.*take multinomial"),
+        ("age ~ ill", "multinomial", AnalysisError, "take gaussian or binomial or poisson"),
+        ("ward:ill ~ age", "multinomial", AnalysisError, "one column as it is"),
+        ("I(2 * pain) ~ age", "multinomial", AnalysisError, "one column as it is"),
         ("age ~ ill", "binomial", AnalysisError, "between 0 and 1"),
         ("age ~ children + I(2 * children)", "auto", AnalysisError, "cannot be told apart"),
         ("np.log(age - 200) ~ ill", "auto", AnalysisError, "cannot be computed"),

@@ -13,7 +13,9 @@ from counterpoise.cli.hospital import SCHEMA, patients
 from counterpoise.cli.options import SYNTHESIZERS, WEIGHTERS
 from counterpoise.cli.plan import spent_before
 from counterpoise.errors import AnalysisError, BundleError, MethodError, TableError
+from counterpoise.release import elsewhere
 from counterpoise.release.plan import plan_release
+from counterpoise.release.work import Work
 from counterpoise.vault import Budget
 from tests.cli.calls import run, run_process
 
@@ -197,6 +199,25 @@ def test_a_table_made_elsewhere_is_weighed_with_the_caveat_said_once(files, tabl
     assert "yours to add" in run("inspect", files / "out")
     planned = json.loads(run(*start, "--epsilon", 0.5, "--dry-run", "--json"))["stages"]
     assert [stage["method"] for stage in planned if stage["part"]] == ["moments"]
+
+
+def test_an_interrupted_weighing_goes_on_and_pays_once(files, table, monkeypatch):
+    monkeypatch.setattr(elsewhere, "_warned", True)
+    table.assign(age=40).to_csv(files / "other.csv", index=False)
+    start = ["weigh", files / "table.csv", files / "other.csv", "--schema", files / "schema.json"]
+    words = [*start, "--epsilon", 1, "--replicates", 3, "--out", files / "out", "--quiet"]
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cp.Release, "save", interrupt)
+        with pytest.raises(SystemExit):
+            main([str(word) for word in words])
+    kept = Work(files / ".out.work", 0).ledger()
+    run(*words)
+    assert cp.load(files / "out").ledger.spends == kept.spends
+    assert not (files / ".out.work").exists()
 
 
 def test_an_error_is_one_line_and_a_hint_without_a_traceback(files, words):

@@ -8,8 +8,16 @@ import pandas as pd
 import pytest
 
 import counterpoise as cp
-from counterpoise.errors import BudgetError, CounterpoiseWarning, MethodError, TableError
+from counterpoise.errors import (
+    BudgetError,
+    BundleError,
+    CounterpoiseWarning,
+    MethodError,
+    SchemaError,
+    TableError,
+)
 from counterpoise.release import elsewhere
+from counterpoise.release.work import Work
 from tests.conftest import make_table
 
 
@@ -121,6 +129,12 @@ def test_dates_texts_and_words_for_null_are_read(tmp_path):
             cp.weigh(private, path, schema, 1.0)
 
 
+def test_a_schema_that_leaves_something_to_pay_for_is_refused(schema):
+    paid = schema.replace(cp.Column.categorical("sex")).pay("sex")
+    with pytest.raises(SchemaError, match=r"leaves something of 'sex' open.*do not pay"):
+        cp.weigh("nowhere.csv", make_table(20), paid, 1.0, 1e-6)
+
+
 def test_a_request_is_checked_before_anything_is_read(schema):
     synthetic = make_table(20)
     with pytest.raises(MethodError, match="moments"):
@@ -133,6 +147,41 @@ def test_a_request_is_checked_before_anything_is_read(schema):
         cp.weigh("nowhere.csv", synthetic.iloc[:0], schema, 1.0)
     with pytest.raises(MethodError, match="replicates"):
         cp.weigh("nowhere.csv", synthetic, schema, 1.0, replicates=-1)
+
+
+def interrupted(stage, done):
+    if stage == "replicates":
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_an_interrupted_run_goes_on_and_does_not_pay_again(table, schema, tmp_path, neighbours):
+    asked = {"replicates": 3, "work": tmp_path / "work", "neighbours": neighbours}
+    with pytest.raises(KeyboardInterrupt):
+        cp.weigh(table, shifted(80), schema, 1.0, 1e-6, progress=interrupted, **asked)
+    paid = Work(tmp_path / "work", 0).ledger()
+    assert paid.epsilon_spent > 0.99
+    made = cp.weigh(table, shifted(80), schema, 1.0, 1e-6, **asked)
+    assert made.ledger.spends == paid.spends
+    again = cp.weigh(table, shifted(80), schema, 1.0, 1e-6, **asked)
+    assert again.weights == pytest.approx(made.weights)
+    assert again.replicates == pytest.approx(made.replicates, rel=1e-3)
+    assert again.card["population"] == made.card["population"]
+    made.save(tmp_path / "out")
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_work_of_another_synthetic_table_is_refused(table, schema, tmp_path):
+    work = tmp_path / "work"
+    cp.weigh(table, shifted(80), schema, 1.0, 1e-6, replicates=0, work=work)
+    with pytest.raises(BundleError, match=r"differs in synthetic\)"):
+        cp.weigh("nowhere.csv", shifted(80, seed=2), schema, 1.0, 1e-6, replicates=0, work=work)
+    with pytest.raises(BundleError, match=r"differs in budget, weights\)"):
+        cp.weigh(
+            "nowhere.csv", shifted(80), schema, 2.0, 1e-6, method="uniform", replicates=0, work=work
+        )
+    with pytest.raises(BundleError, match=r"differs in split, synthesizer, synthetic\)"):
+        cp.release("nowhere.csv", schema, 1.0, 1e-6, replicates=0, work=work)
 
 
 def test_progress_is_told_in_order(table, schema):

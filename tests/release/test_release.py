@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import counterpoise as cp
-from counterpoise.errors import BudgetError, MethodError, SchemaError
+from counterpoise.errors import BudgetError, BundleError, MethodError, SchemaError
 from counterpoise.release.plan import WEIGHTS_FRACTION, best_synthesizer, plan_release
 from counterpoise.synthesize import Aim
 from counterpoise.vault import Budget
@@ -321,3 +321,11 @@ def test_a_release_is_a_value(table, schema):
     with pytest.raises(AttributeError):
         release.table = None
     assert np.isfinite(release.weights).all()
+
+
+def test_a_release_made_by_hand_claims_nothing_that_no_ledger_says(table, schema):
+    made = cp.Release(schema.restore(table).assign(weight=1.0), schema, card={})
+    assert repr(made) == "<Release: 400 rows x 4 columns, no ledger>"
+    assert not made.private
+    with pytest.raises(BundleError, match="no ledger"):
+        made.ledger  # noqa: B018

@@ -1,6 +1,7 @@
 """Coding follows its rules row by row, raises on no value, and is undone by decoding."""
 
 import decimal
+import re
 from datetime import date, datetime, timedelta, timezone
 
 import numpy as np
@@ -368,3 +369,26 @@ def test_the_table_is_left_as_it_was(schema, table):
     before = table.copy(deep=True)
     schema.encode(table)
     pd.testing.assert_frame_equal(table, before)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        (Column.integer("n", 0, 9), [7, None], "'n': a whole number cannot be null.*nullable"),
+        (Column.integer("n", 0, 9), ["7", "6.5"], "'n': expected whole numbers.*continuous"),
+        (Column.integer("n", 0, 9, nullable=True), [6.5, None], "'n': expected whole numbers"),
+        (Column.integer("n", 0, 9), ["7", "seven"], "'n': expected numbers, as it is integer"),
+        (Column.continuous("n", 0, 9), ["7", "seven"], "'n': expected numbers"),
+        (Column.date("n", date(2020, 1, 1), date(2021, 1, 1)), ["7 o'clock"], "expected moments"),
+    ],
+)
+def test_a_table_that_cannot_have_its_dtypes_is_refused_without_its_values(column, values, words):
+    with pytest.raises(TableError, match=words) as refused:
+        Schema([column]).restore(pd.DataFrame({"n": values}))
+    assert not {"7", "6.5", "seven"} & set(re.findall(r"[\w.]+", str(refused.value)))
+
+
+def test_a_nullable_whole_number_is_restored_with_its_nulls():
+    schema = Schema([Column.integer("n", 0, 9, nullable=True)])
+    restored = schema.restore(pd.DataFrame({"n": [7.0, None]}))["n"]
+    assert restored.tolist() == [7, pd.NA]

@@ -60,7 +60,7 @@ def test_csv_keeps_texts_and_nulls(tmp_path):
     back = read_table(path)
     assert {str(dtype) for dtype in back.dtypes} == {"object"}
     assert back["age"].tolist() == ["41", None, "7"]
-    assert back["member"].tolist() == ["true", None, "false"]
+    assert back["member"].tolist() == ["TRUE", None, "FALSE"]
     assert back["born"].tolist() == ["0001-01-01", None, "9999-12-31"]
     assert (
         back["note"].tolist()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,11 @@ def as_numbers(schema: Schema, table: Any, coded: Collection[str] = ()) -> pd.Da
 
     Categories of the columns in `coded` are their numbers: 0 for the schema's first.
     """
-    restored = schema.restore(table)
+    # A null is one here even where the schema allows none: its row is left out, or has no answer.
+    lenient = Schema(
+        tuple(replace(column, nullable=True) for column in schema), schema.missing_values
+    )
+    restored = lenient.restore(table)
     made = {}
     for column in schema:
         values = restored[column.name]

@@ -1,25 +1,32 @@
 """Generalised linear models by formula, with standard errors from the replicate weights.
 
-A model is fitted by Newton's method on the weighted log-likelihood with its canonical link, once
-with the weights and, from there, once with every replicate; the spread of the coefficients is
-their covariance, as in R's `survey::svyglm` on a replicate design (T. Lumley, Complex Surveys,
-2010). Beside them stand the naive errors, which take the synthetic rows for as many people and
-so know nothing of the privacy noise.
+A model is fitted by maximum likelihood, once with the weights and, from there, once with every
+replicate; the spread of the coefficients is their covariance, as in R's `survey::svyglm` on a
+replicate design (T. Lumley, Complex Surveys, 2010). Beside them stand the naive errors, which
+take the synthetic rows for as many people and so know nothing of the privacy noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy import linalg
-from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
-from counterpoise.analyse.formulas import Matrices, Recipe, read_formula
+from counterpoise.analyse.formulas import Matrices, ReadFormula, Recipe, read_formula
+from counterpoise.analyse.likelihood import (
+    FAMILIES,
+    Family,
+    Likelihood,
+    Multinomial,
+    Numeric,
+    maximise,
+    probabilities,
+)
 from counterpoise.analyse.replication import FULL, UNWEIGHTED, Design, covariance
 from counterpoise.analyse.result import LEVEL, Estimate, Estimates, aligned, estimate, show
 from counterpoise.errors import AnalysisError
@@ -28,62 +35,7 @@ from counterpoise.schema import Column, Schema
 if TYPE_CHECKING:
     from counterpoise.release.result import Release
 
-# Newton's method is done when no coefficient moves by more than this, of its size: its error
-# after a step is about the square of the step.
-_TOLERANCE, _MOST_STEPS = 1e-6, 50
-
-
-@dataclass(frozen=True)
-class Family:
-    """An exponential family with its canonical link.
-
-    `cumulant` is b of the linear predictor eta: the log-likelihood is y eta - b(eta), its mean
-    mu = b'(eta), its variance b''(eta), which is a function of mu.
-    """
-
-    name: str
-    cumulant: Callable[[np.ndarray], np.ndarray]
-    mean: Callable[[np.ndarray], np.ndarray]
-    variance: Callable[[np.ndarray], np.ndarray]
-    start: Callable[[np.ndarray], np.ndarray]  # a linear predictor to begin with
-    lowest: float
-    highest: float
-    has_dispersion: bool = False
-
-
-FAMILIES = {
-    family.name: family
-    for family in (
-        Family(
-            "gaussian",
-            cumulant=lambda eta: eta**2 / 2,
-            mean=lambda eta: eta,
-            variance=np.ones_like,
-            start=lambda y: y,
-            lowest=-np.inf,
-            highest=np.inf,
-            has_dispersion=True,
-        ),
-        Family(
-            "binomial",
-            cumulant=lambda eta: np.logaddexp(0, eta),
-            mean=expit,
-            variance=lambda mu: mu * (1 - mu),
-            start=lambda y: np.log((y + 0.5) / (1.5 - y)),
-            lowest=0.0,
-            highest=1.0,
-        ),
-        Family(
-            "poisson",
-            cumulant=np.exp,
-            mean=np.exp,
-            variance=lambda mu: mu,
-            start=lambda y: np.log(y + 0.1),
-            lowest=0.0,
-            highest=np.inf,
-        ),
-    )
-}
+MULTINOMIAL = "multinomial"
 
 
 @dataclass(frozen=True)
@@ -91,7 +43,8 @@ class Glm:
     """A fitted model: its coefficients with intervals, and their covariance.
 
     `naive_errors` are the standard errors that the synthetic rows would have as a sample;
-    `left_out` is the number of rows in which a column of the model is null.
+    `left_out` is the number of rows in which a column of the model is null; `categories` are those
+    of a multinomial model, of which the first is the one that the others are compared with.
     """
 
     formula: str
@@ -102,6 +55,7 @@ class Glm:
     rows: int
     left_out: int
     recipe: Recipe = field(repr=False, compare=False)
+    categories: tuple[Any, ...] = ()
 
     def __getitem__(self, term: str) -> Estimate:
         return self.coefficients[term]
@@ -111,11 +65,18 @@ class Glm:
         return self.coefficients.to_frame(level).assign(naive_error=self.naive_errors)
 
     def predict(self, table: Any) -> np.ndarray:
-        """The means that the model expects for the rows of a raw table; NaN where one is null."""
+        """The means that the model expects for the rows of a raw table; NaN where one is null.
+
+        Of a multinomial model, the probability of each of `categories`: rows x categories.
+        """
         matrix, known = self.recipe.features(table)
-        means = np.full(len(known), np.nan)
         beta = np.array([member.value for member in self.coefficients])
-        means[known] = FAMILIES[self.family].mean(matrix @ beta)
+        if self.family == MULTINOMIAL:
+            found = probabilities(matrix @ beta.reshape(len(self.categories) - 1, -1).T)
+        else:
+            found = FAMILIES[self.family].mean(matrix @ beta)
+        means = np.full((len(known), *found.shape[1:]), np.nan)
+        means[known] = found
         return means
 
     def __str__(self) -> str:
@@ -130,6 +91,8 @@ class Glm:
             digits = (naive if error is None else error) / 10
             lines.append((str(term), *(show(part, digits) for part in parts)))
         head = f"{self.formula}, {self.family}, {self.rows:,} rows"
+        if self.categories:
+            head += f", compared with {self.categories[0]}"
         if self.left_out:
             head += f" ({self.left_out:,} left out for nulls)"
         return "\n".join([head, aligned(lines, 1), *self.coefficients._notes()])
@@ -140,10 +103,12 @@ class Glm:
 def glm(release: Release, formula: str, family: str = "auto") -> Glm:
     """Fit a generalised linear model given by a formula such as "ill ~ age + C(ward)".
 
-    The families are "gaussian", "binomial" and "poisson", each with its canonical link; "auto" is
-    binomial for true and false or two categories, whose second then counts as one, and gaussian
-    otherwise. Categories are compared with their first, true and false are 1 and 0, dates count
-    in days; rows in which a column of the formula is null are left out.
+    The families are "gaussian", "binomial", "poisson" and "multinomial", each with its canonical
+    link. "auto" is binomial for true and false or two categories, whose second then counts as
+    one, multinomial for more, and gaussian otherwise. A multinomial model compares each category
+    with the first that has rows, and has a coefficient "category: term" for each of the others.
+    Among the terms, categories are compared with their first, true and false are 1 and 0, dates
+    count in days; rows in which a column of the formula is null are left out.
 
     >>> import counterpoise as cp
     >>> table = pd.DataFrame({"x": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 9.0], "weight": [1.5, 1.5, 0]})
@@ -155,21 +120,28 @@ def glm(release: Release, formula: str, family: str = "auto") -> Glm:
     design = Design.of(release)
     read = read_formula(formula, release.schema)
     chosen = _family(release.schema, read.targets, family)
-    two = [
-        name
-        for name in read.targets
-        if chosen.name == "binomial" and _has_two(release.schema[name])
-    ]
-    made = read.matrices(release.table, coded=two)
-    x, rows, terms = made.features, made.rows, list(made.terms)
-    y = _target(made, chosen)
-    _check_rank(x, design.weights[rows], terms)
+    made = read.matrices(release.table, coded=_coded(release.schema, read.targets, chosen))
+    x, rows = made.features, made.rows
+    _check_rank(x, design.weights[rows], list(made.terms))
+    # Terms of one size, so that Newton's equations are well conditioned.
+    sizes = np.sqrt((x**2).mean(axis=0))
+    likelihood: Likelihood
+    terms = list(made.terms)
+    categories: tuple[Any, ...] = ()
+    if chosen == MULTINOMIAL:
+        codes, categories = _categories(read, made)
+        likelihood = Multinomial(x / sizes, codes, len(categories))
+        terms = [f"{label}: {term}" for label in categories[1:] for term in made.terms]
+        sizes = np.tile(sizes, len(categories) - 1)
+    else:
+        likelihood = Numeric(x / sizes, _target(made, FAMILIES[chosen]), FAMILIES[chosen])
     # Many small products: threads would wait for each other longer than they work.
     with threadpool_limits(1, "blas"):
-        results, naive, note = _fit_all(x, y, [each[rows] for each in design.each()], chosen)
+        results, naive, note = _fit_all(likelihood, [each[rows] for each in design.each()])
+    results, naive = results / sizes[:, None], naive / sizes
     return Glm(
         formula=formula,
-        family=chosen.name,
+        family=chosen,
         coefficients=Estimates(
             ("term",),
             tuple((term,) for term in terms),
@@ -182,35 +154,57 @@ def glm(release: Release, formula: str, family: str = "auto") -> Glm:
         rows=len(rows),
         left_out=len(release.table) - len(rows),
         recipe=made.recipe,
+        categories=categories,
     )
 
 
-def _family(schema: Schema, targets: Sequence[str], family: str) -> Family:
-    if family != "auto" and family not in FAMILIES:
-        raise AnalysisError(f"family: expected auto, {', '.join(FAMILIES)}, not {family!r}")
+def _family(schema: Schema, targets: Sequence[str], family: str) -> str:
+    known = (*FAMILIES, MULTINOMIAL)
+    if family != "auto" and family not in known:
+        raise AnalysisError(f"family: expected auto, {', '.join(known)}, not {family!r}")
     columns = [schema[name] for name in targets]
+    chosen = family
+    if family == "auto":
+        chosen = "gaussian"
+        if len(columns) == 1 and not columns[0].is_numeric:
+            chosen = "binomial" if columns[0].cells == 2 else MULTINOMIAL
     for column in columns:
-        if _has_many(column) or (_has_two(column) and family not in ("auto", "binomial")):
+        fitting = [family for family in known if _fits(column, family)]
+        if chosen not in fitting:
             raise AnalysisError(
-                f"formula: the target {column.name!r} is {column.kind}, not a number; take "
-                "family='binomial' for two categories, or release.fit with a classifier for more"
+                f"family: the target {column.name!r} is {column.kind}, and the {chosen} family is "
+                f"not for it; take {' or '.join(fitting)}"
             )
-    if family != "auto":
-        return FAMILIES[family]
-    is_binary = len(columns) == 1 and (_has_two(columns[0]) or _is_boolean(columns[0]))
-    return FAMILIES["binomial" if is_binary else "gaussian"]
+    return chosen
 
 
-def _is_boolean(column: Column) -> bool:
-    return column.category_type == "boolean"
+def _coded(schema: Schema, targets: Sequence[str], family: str) -> list[str]:
+    """The targets whose categories count as their numbers."""
+    if family not in ("binomial", MULTINOMIAL):
+        return []
+    return [name for name in targets if not schema[name].is_numeric]
 
 
-def _has_two(column: Column) -> bool:
-    return not column.is_numeric and not _is_boolean(column) and column.cells == 2
+def _categories(read: ReadFormula, made: Matrices) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """The place of every row's category among those that have rows, and these."""
+    name = read.formula.split("~")[0].strip().strip("`")
+    if read.targets != (name,):
+        raise AnalysisError("formula: a multinomial target is one column as it is, left of '~'")
+    labels = read.schema[name].categories
+    assert labels is not None
+    present, places = np.unique(made.target, return_inverse=True)
+    if len(present) < 2:
+        raise AnalysisError(f"formula: the target {name!r} has one category in the synthetic rows")
+    return places, tuple(labels[int(code)] for code in present)
 
 
-def _has_many(column: Column) -> bool:
-    return not column.is_numeric and not _is_boolean(column) and column.cells != 2
+def _fits(column: Column, family: str) -> bool:
+    """Whether a family is for a target such as this; numbers may still be out of its range."""
+    if column.is_numeric:
+        return family != MULTINOMIAL
+    if column.category_type == "boolean":
+        return True
+    return family == MULTINOMIAL or (family == "binomial" and column.cells == 2)
 
 
 def _target(made: Matrices, family: Family) -> np.ndarray:
@@ -238,73 +232,22 @@ def _check_rank(x: np.ndarray, weights: np.ndarray, terms: list[str]) -> None:
 
 
 def _fit_all(
-    x: np.ndarray, y: np.ndarray, weightings: list[np.ndarray], family: Family
+    likelihood: Likelihood, weightings: list[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, str]:
-    """Coefficients with each weighting (terms x (2 + R)), the naive errors, and a note."""
-    # Terms of one size, so that Newton's equations are well conditioned.
-    sizes = np.sqrt((x**2).mean(axis=0))
-    scaled = x / sizes
+    """Coefficients with each weighting (coefficients x (2 + R)), the naive errors, and a note."""
     weights = weightings[FULL]
-    beta = _maximise(scaled, y, weights, family, _start(scaled, y, weights, family))
+    beta = maximise(likelihood, weights, likelihood.start(weights))
     if beta is None:
         raise AnalysisError(
             "formula: the fit does not converge, because the terms separate the target's values, "
             "or nearly so; leave out a term, or use release.fit with a penalised model"
         )
-    found = [beta, *(_maximise(scaled, y, each, family, beta) for each in weightings[1:])]
+    found = [beta, *(maximise(likelihood, each, beta) for each in weightings[1:])]
     undefined = np.full(len(beta), np.nan)
     results = np.array([undefined if each is None else each for each in found]).T
     failed = sum(each is None for each in found[UNWEIGHTED + 1 :])
     note = f"{failed} of {len(found) - 2} replicates did not converge" if failed else ""
-    # Var(beta) = phi (X' W V X)^-1, with phi = sum w (y - mu)^2 / (sum w - p) or 1
-    mu = family.mean(scaled @ beta)
-    information = (scaled * (weights * family.variance(mu))[:, None]).T @ scaled
-    phi = 1.0
-    if family.has_dispersion:
-        phi = float((weights * (y - mu) ** 2).sum() / max(weights.sum() - len(beta), 1e-300))
-    naive = np.sqrt(phi * np.diag(np.linalg.inv(information)))
-    return results / sizes[:, None], naive / sizes, note
-
-
-def _start(x: np.ndarray, y: np.ndarray, weights: np.ndarray, family: Family) -> np.ndarray:
-    """One weighted least squares fit to the working response."""
-    eta = family.start(y)
-    mu = family.mean(eta)
-    curvature = family.variance(mu)
-    working = eta + (y - mu) / curvature
-    root = np.sqrt(weights * curvature)
-    return np.asarray(np.linalg.lstsq(x * root[:, None], root * working)[0])
-
-
-def _maximise(
-    x: np.ndarray, y: np.ndarray, weights: np.ndarray, family: Family, start: np.ndarray
-) -> np.ndarray | None:
-    """The coefficients that maximise sum_i w_i (y_i eta_i - b(eta_i)), or None if none do."""
-
-    def likelihood(eta: np.ndarray) -> float:
-        with np.errstate(over="ignore"):
-            return float(weights @ (y * eta - family.cumulant(eta)))
-
-    beta, eta = start, x @ start
-    for _ in range(_MOST_STEPS):
-        # beta += (X' W V X)^-1 X' W (y - mu)
-        with np.errstate(over="ignore"):
-            mu = family.mean(eta)
-        slope = x.T @ (weights * (y - mu))
-        information = (x * (weights * family.variance(mu))[:, None]).T @ x
-        try:
-            step = linalg.cho_solve(linalg.cho_factor(information), slope)
-        except (linalg.LinAlgError, ValueError):  # singular, or no longer finite
-            return None
-        if np.abs(step).max() <= _TOLERANCE * (1 + np.abs(beta).max()):
-            return np.asarray(beta + step)
-        change = x @ step
-        # Where no eta moves by more than 1, b'' grows by less than e and the step is an ascent.
-        if np.abs(change).max() > 1:
-            height = likelihood(eta)
-            for _ in range(30):
-                if likelihood(eta + change) >= height:
-                    break
-                step, change = step / 2, change / 2
-        beta, eta = beta + step, eta + change
-    return None
+    # Var(beta) = phi information^-1
+    eta = likelihood.predictor(beta)
+    inverse = np.linalg.inv(likelihood.information(eta, weights))
+    return results, np.sqrt(likelihood.dispersion(eta, weights) * np.diag(inverse)), note

@@ -26,6 +26,7 @@ _TAKES: dict[str, tuple[str, frozenset[str]]] = {
     "corr": ("[COLUMN COLUMN ...]", frozenset()),
     "glm": ("FORMULA", frozenset({"family"})),
 }
+_FAMILIES = ["gaussian", "binomial", "poisson", "multinomial"]
 _COUNTS = {"COLUMN": {1}, "[COLUMN]": {0, 1}, "ROW COLUMN": {2}, "FORMULA": {1}}
 
 _EPILOG = """\b
@@ -66,7 +67,7 @@ def _complete_column(context: click.Context, parameter: click.Parameter, begun: 
 @click.option(
     "--of", type=click.Choice(["all", "rows", "columns"]), help="What a crosstab's shares are of."
 )
-@click.option("--family", type=click.Choice(["gaussian", "binomial", "poisson"]), help="Of a glm.")
+@click.option("--family", type=click.Choice(_FAMILIES), help="Of a glm.")
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
 @click.option("--unweighted", is_flag=True, help="Leave the weights out.")
 @click.option("--use-weights", is_flag=True, help="Use them whatever the verdict on them.")

@@ -74,6 +74,10 @@ privacy_options = many(
     click.option("--seed", type=int, help="Repeatable noise, for teaching: NOT private."),
 )
 
+work_option = click.option(
+    "--work", type=PATH, help="Keeps finished stages. [default: .NAME.work beside --out]"
+)
+
 output_options = many(
     click.option("--csv", is_flag=True, help="Write synthetic.csv beside the Parquet file."),
     click.option("--overwrite", is_flag=True, help="Replace a release that is there."),

@@ -15,6 +15,7 @@ from counterpoise.cli.options import (
     budget_options,
     output_options,
     privacy_options,
+    work_option,
 )
 
 _EPILOG = """\b
@@ -41,7 +42,7 @@ Example:
 @click.option("--rows", type=int, help="Synthetic rows. [default: about as many as private ones]")
 @click.option("--replicates", type=int, default=80, show_default=True, help="For error bars.")
 @privacy_options
-@click.option("--work", type=PATH, help="Keeps finished stages. [default: .NAME.work beside --out]")
+@work_option
 @output_options
 def command(
     table: Path,

@@ -13,6 +13,7 @@ from counterpoise.cli.options import (
     budget_options,
     output_options,
     privacy_options,
+    work_option,
 )
 
 _EPILOG = """\b
@@ -31,6 +32,7 @@ Example:
 @click.option("--target", metavar="COLUMN", help="What models will predict.")
 @click.option("--replicates", type=int, default=80, show_default=True, help="For error bars.")
 @privacy_options
+@work_option
 @output_options
 def command(
     private: Path,
@@ -45,6 +47,7 @@ def command(
     neighbours: str,
     max_rows_per_person: int,
     seed: int | None,
+    work: Path | None,
     csv: bool,
     overwrite: bool,
     dry_run: bool,
@@ -54,7 +57,8 @@ def command(
 ) -> None:
     """Weigh the rows of SYNTHETIC, made elsewhere, so that they speak for those of PRIVATE.
 
-    The budget is that of the weights alone. What SYNTHETIC itself cost is yours to add.
+    The budget is that of the weights alone. What SYNTHETIC itself cost is yours to add. An
+    interrupted run goes on where it stopped when the same command is given again.
     """
     import counterpoise
     from counterpoise.cli.console import notes, stage_bar
@@ -90,6 +94,7 @@ def command(
             max_rows_per_person=max_rows_per_person,
             seed=seed,
             progress=progress,
+            work=work or out.parent / f".{out.name}.work",
         )
         made.save(out, overwrite=overwrite, csv=csv)
     show_release(made, out, as_json, quiet)

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from counterpoise.errors import BudgetError, MethodError
+from counterpoise.errors import BudgetError, MethodError, SchemaError
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesize import SYNTHESIZERS, Histogram, Synthesizer
 from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, threshold_delta
@@ -140,7 +140,12 @@ def plan_weigh(
     True
     """
     public = _checked_schema(schema, budget)
-    public.require_complete()
+    open_columns = ", ".join(repr(column.name) for column in public if not column.is_complete)
+    if open_columns:
+        raise SchemaError(
+            f"the schema leaves something of {open_columns} open, and the weights do not pay for "
+            "it; state it as the tool knew it that made the synthetic table"
+        )
     weighter = _checked_weighter(method, budget)
     if target is not None:
         _check_target(public, target, weighter)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from counterpoise.errors import BundleError
 from counterpoise.schema import Schema
 from counterpoise.vault import Ledger
 
@@ -57,12 +58,14 @@ class Release:
 
     @property
     def private(self) -> bool:
-        """False when the noise was drawn from a seed: such a release is for teaching only."""
-        return bool(self.card["ledger"]["private"])
+        """Whether its ledger says so: not when the noise was drawn from a seed, for teaching."""
+        return bool(self.card.get("ledger", {}).get("private", False))
 
     @property
     def ledger(self) -> Ledger:
         """What was spent, as a ledger."""
+        if "ledger" not in self.card:
+            raise BundleError("the card of this release has no ledger: nothing says what it cost")
         return Ledger.from_dict(self.card["ledger"])
 
     def save(self, path: str | Path, overwrite: bool = False, csv: bool = False) -> Path:
@@ -160,7 +163,7 @@ class Release:
         return cross_validate(self, estimator, target, features, folds, metric, encode, seed)
 
     def glm(self, formula: str, family: str = "auto") -> Glm:
-        """A generalised linear model: "gaussian", "binomial" or "poisson", by a formula."""
+        """A "gaussian", "binomial", "poisson" or "multinomial" model, by a formula."""
         from counterpoise.analyse.glm import glm
 
         return glm(self, formula, family)
@@ -227,5 +230,7 @@ class Release:
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE (seeded)"
+        if "ledger" not in self.card:
+            stamp = ", no ledger"
         columns = len(self.schema)
         return f"<Release: {len(self.table):,} rows x {columns} columns{stamp}>"

@@ -6,9 +6,17 @@ convention V = (1/R) sum_r (theta_r - theta)^2, which R's package survey knows a
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from counterpoise.schema import Column, Schema
+
+# Words that R does not take for a name.
+_R_WORDS = {
+    *("if", "else", "repeat", "while", "function", "for", "next", "break", "in"),
+    *("TRUE", "FALSE", "NULL", "Inf", "NaN", "NA"),
+    *("NA_integer_", "NA_real_", "NA_complex_", "NA_character_"),
+}
 
 
 @dataclass(frozen=True)
@@ -58,9 +66,14 @@ class Snippets:
 
     @property
     def r(self) -> str:
-        """Through the packages arrow and survey."""
+        """Through the package survey; arrow reads the file, or base R a CSV file beside it."""
         name = _r((self.number or self.schema[self.schema.names[0]]).name)
-        opening = 'library(arrow)\nlibrary(survey)\n\nrows <- read_parquet("synthetic.parquet")\n'
+        opening = (
+            "library(survey)\n\n"
+            'rows <- as.data.frame(arrow::read_parquet("synthetic.parquet"))\n'
+            "# without the package arrow, where the folder has a CSV file:\n"
+            '# rows <- read.csv("synthetic.csv", check.names = FALSE, na.strings = "")\n'
+        )
         if self.replicates:
             design = (
                 "design <- svrepdesign(\n"
@@ -125,4 +138,7 @@ def _sql(name: str) -> str:
 
 
 def _r(name: str) -> str:
-    return name if name.isidentifier() and not name.startswith("_") else f"`{name}`"
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_.]*", name) and name not in _R_WORDS:
+        return name
+    quoted = name.replace("\\", "\\\\").replace("`", "\\`")
+    return f"`{quoted}`"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from counterpoise.errors import SchemaError
+from counterpoise.errors import SchemaError, TableError
 from counterpoise.schema.bins import bin_codes
 from counterpoise.schema.column import Column
 from counterpoise.schema.schema import Schema
@@ -95,13 +95,34 @@ def _integers(values: np.ndarray, nulls: np.ndarray, nullable: bool) -> Any:
 
 
 def _restored(column: Column, values: pd.Series) -> Any:
-    if column.kind in ("date", "datetime"):
-        dtype = DATE_DTYPE if column.kind == "date" else DATETIME_DTYPE
-        return pd.to_datetime(values).astype(dtype)
+    if not column.is_numeric:
+        codes = Schema((column,)).encode(values.to_frame(column.name)).codes[:, 0]
+        return _categories(column, codes, codes == column.cells)
+    is_moment = column.kind in ("date", "datetime")
+    try:
+        found = pd.to_datetime(values) if is_moment else pd.to_numeric(values)
+    except (ValueError, TypeError):
+        raise TableError(
+            f"column {column.name!r}: expected {'moments' if is_moment else 'numbers'}, as it is "
+            f"{column.kind}; convert its values, or leave out what is none"
+        ) from None
+    if is_moment:
+        return found.astype(DATE_DTYPE if column.kind == "date" else DATETIME_DTYPE)
     if column.kind == "continuous":
-        return pd.to_numeric(values).astype(np.float64)
-    if column.kind == "integer":
-        numbers = pd.to_numeric(values)
-        return numbers.astype("Int64" if column.nullable else np.int64)
-    codes = Schema((column,)).encode(values.to_frame(column.name)).codes[:, 0]
-    return _categories(column, codes, codes == column.cells)
+        return found.astype(np.float64)
+    return _whole(column, found)
+
+
+def _whole(column: Column, numbers: pd.Series) -> pd.Series:
+    nulls = numbers.isna()
+    if nulls.any() and not column.nullable:
+        raise TableError(
+            f"column {column.name!r}: a whole number cannot be null here; fill the nulls, drop "
+            "their rows, or make the column nullable in the schema"
+        )
+    if (numbers[~nulls] % 1 != 0).any():
+        raise TableError(
+            f"column {column.name!r}: expected whole numbers; round them, or make the column "
+            "continuous in the schema"
+        )
+    return numbers.astype("Int64" if column.nullable else np.int64)

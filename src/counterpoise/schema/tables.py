@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +128,12 @@ def write_parquet(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def write_csv(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a frame as CSV in UTF-8; null is an empty field."""
-    _write(frame, Path(path), "FORMAT csv, HEADER true, NULLSTR ''")
+    """Write a frame as CSV in UTF-8; null is an empty field, truth is TRUE or FALSE.
+
+    R takes "true" for a text; all that we know of take "TRUE" for the truth.
+    """
+    written_as = {"BOOLEAN": "upper(CAST({} AS VARCHAR))"}
+    _write(frame, Path(path), "FORMAT csv, HEADER true, NULLSTR ''", written_as)
 
 
 def _chosen(names: list[str], columns: Sequence[str] | None) -> list[str]:
@@ -200,7 +204,9 @@ def _from_polars(source: Any, names: list[str]) -> pd.DataFrame:
     return pd.DataFrame(columns, columns=names)
 
 
-def _write(frame: pd.DataFrame, path: Path, options: str) -> None:
+def _write(
+    frame: pd.DataFrame, path: Path, options: str, written_as: Mapping[str, str] | None = None
+) -> None:
     if not len(frame.columns):
         raise TableError("a table without columns cannot be written")
     plain = {str(name): _plain(frame.iloc[:, place]) for place, name in enumerate(frame.columns)}
@@ -210,8 +216,9 @@ def _write(frame: pd.DataFrame, path: Path, options: str) -> None:
     columns = pd.DataFrame(
         {f"c{place}": values for place, (values, _) in enumerate(plain.values())}
     )
+    shapes = written_as or {}
     listed = ", ".join(
-        f"CAST(c{place} AS {type_}) AS {quote_name(name)}"
+        f"{shapes.get(type_, '{}').format(f'CAST(c{place} AS {type_})')} AS {quote_name(name)}"
         for place, (name, (_, type_)) in enumerate(plain.items())
     )
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -1,0 +1,233 @@
+"""Weighted log-likelihoods of generalised linear models, and Newton's method for their maximum.
+
+Each is concave in its coefficients and has its canonical link, so that a step of Newton's method
+is one of Fisher scoring (P. McCullagh and J. A. Nelder, Generalized Linear Models, 1989). A fit
+is exact to rounding or it is none: where the terms separate the target's values there is no
+maximum, and None says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import linalg
+from scipy.special import expit, logsumexp, softmax
+
+# Newton's method is done when no coefficient moves by more than this, of its size: its error
+# after a step is about the square of the step.
+_TOLERANCE, _MOST_STEPS = 1e-6, 50
+
+
+class Likelihood(Protocol):
+    """A weighted log-likelihood of some rows; eta is the linear predictor of each of them."""
+
+    def start(self, weights: np.ndarray) -> np.ndarray:
+        """Coefficients to begin with."""
+        ...
+
+    def predictor(self, beta: np.ndarray) -> np.ndarray:
+        """Eta with these coefficients, in which it is linear."""
+        ...
+
+    def height(self, eta: np.ndarray, weights: np.ndarray) -> float:
+        """The log-likelihood, but for what does not depend on eta."""
+        ...
+
+    def slope(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Its gradient by the coefficients."""
+        ...
+
+    def information(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Its negative second derivatives by the coefficients."""
+        ...
+
+    def dispersion(self, eta: np.ndarray, weights: np.ndarray) -> float:
+        """The number phi of which phi times the inverse information is the naive covariance."""
+        ...
+
+
+@dataclass(frozen=True)
+class Family:
+    """An exponential family with its canonical link.
+
+    `cumulant` is b of the linear predictor eta: the log-likelihood is y eta - b(eta), its mean
+    mu = b'(eta), its variance b''(eta), which is a function of mu.
+    """
+
+    name: str
+    cumulant: Callable[[np.ndarray], np.ndarray]
+    mean: Callable[[np.ndarray], np.ndarray]
+    variance: Callable[[np.ndarray], np.ndarray]
+    start: Callable[[np.ndarray], np.ndarray]  # a linear predictor to begin with
+    lowest: float
+    highest: float
+    has_dispersion: bool = False
+
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family(
+            "gaussian",
+            cumulant=lambda eta: eta**2 / 2,
+            mean=lambda eta: eta,
+            variance=np.ones_like,
+            start=lambda y: y,
+            lowest=-np.inf,
+            highest=np.inf,
+            has_dispersion=True,
+        ),
+        Family(
+            "binomial",
+            cumulant=lambda eta: np.logaddexp(0, eta),
+            mean=expit,
+            variance=lambda mu: mu * (1 - mu),
+            start=lambda y: np.log((y + 0.5) / (1.5 - y)),
+            lowest=0.0,
+            highest=1.0,
+        ),
+        Family(
+            "poisson",
+            cumulant=np.exp,
+            mean=np.exp,
+            variance=lambda mu: mu,
+            start=lambda y: np.log(y + 0.1),
+            lowest=0.0,
+            highest=np.inf,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Numeric:
+    """The likelihood of a target of numbers: sum_i w_i (y_i eta_i - b(eta_i)), eta = X beta."""
+
+    x: np.ndarray
+    y: np.ndarray
+    family: Family
+
+    def start(self, weights: np.ndarray) -> np.ndarray:
+        """One weighted least squares fit to the working response."""
+        eta = self.family.start(self.y)
+        mu = self.family.mean(eta)
+        curvature = self.family.variance(mu)
+        working = eta + (self.y - mu) / curvature
+        root = np.sqrt(weights * curvature)
+        return np.asarray(np.linalg.lstsq(self.x * root[:, None], root * working)[0])
+
+    def predictor(self, beta: np.ndarray) -> np.ndarray:
+        """X beta."""
+        return np.asarray(self.x @ beta)
+
+    def height(self, eta: np.ndarray, weights: np.ndarray) -> float:
+        """Sum_i w_i (y_i eta_i - b(eta_i))."""
+        return float(weights @ (self.y * eta - self.family.cumulant(eta)))
+
+    def slope(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """X' W (y - mu)."""
+        return np.asarray(self.x.T @ (weights * (self.y - self.family.mean(eta))))
+
+    def information(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """X' W V X."""
+        variance = self.family.variance(self.family.mean(eta))
+        return np.asarray((self.x * (weights * variance)[:, None]).T @ self.x)
+
+    def dispersion(self, eta: np.ndarray, weights: np.ndarray) -> float:
+        """Phi = sum w (y - mu)^2 / (sum w - p), or 1."""
+        if not self.family.has_dispersion:
+            return 1.0
+        squares = (weights * (self.y - self.family.mean(eta)) ** 2).sum()
+        return float(squares / max(weights.sum() - self.x.shape[1], 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class Multinomial:
+    """The likelihood of categories 0..K-1, the first of which the others are compared with.
+
+    Category k > 0 has coefficients of its own, and eta_k = X beta_k; eta_0 = 0. The log-likelihood
+    is sum_i w_i (eta_i,y_i - log sum_k exp(eta_ik)). The coefficients are one vector, category by
+    category; eta has a column for each but the first.
+    """
+
+    x: np.ndarray
+    y: np.ndarray  # whole numbers
+    categories: int
+
+    def start(self, weights: np.ndarray) -> np.ndarray:
+        """All categories alike."""
+        return np.zeros((self.categories - 1) * self.x.shape[1])
+
+    def predictor(self, beta: np.ndarray) -> np.ndarray:
+        """X beta_k, a column each."""
+        return np.asarray(self.x @ beta.reshape(self.categories - 1, -1).T)
+
+    def height(self, eta: np.ndarray, weights: np.ndarray) -> float:
+        """Sum_i w_i (eta_i,y_i - log sum_k exp(eta_ik))."""
+        whole = _with_first(eta)
+        chosen = np.take_along_axis(whole, self.y[:, None], axis=1)[:, 0]
+        return float(weights @ (chosen - logsumexp(whole, axis=1)))
+
+    def slope(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """X' W (1[y = k] - p_k) for each k."""
+        misses = (self.y[:, None] == np.arange(1, self.categories)) - probabilities(eta)[:, 1:]
+        return np.asarray((self.x.T @ (weights[:, None] * misses)).T.ravel())
+
+    def information(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """X' W diag(p_k (1[k = l] - p_l)) X for each k and l."""
+        p, size = probabilities(eta)[:, 1:], self.x.shape[1]
+        found = np.empty((p.shape[1], size, p.shape[1], size))
+        for k in range(p.shape[1]):
+            for other in range(k + 1):
+                curvature = weights * p[:, k] * ((k == other) - p[:, other])
+                block = (self.x * curvature[:, None]).T @ self.x
+                found[k, :, other], found[other, :, k] = block, block
+        return found.reshape(p.shape[1] * size, -1)
+
+    def dispersion(self, eta: np.ndarray, weights: np.ndarray) -> float:
+        """1: the variance of a category follows from its probability."""
+        return 1.0
+
+
+def probabilities(eta: np.ndarray) -> np.ndarray:
+    """The probability of every category, from the predictors of all but the first.
+
+    >>> probabilities(np.log([[1.0, 2.0]]))
+    array([[0.25, 0.25, 0.5 ]])
+    """
+    return np.asarray(softmax(_with_first(eta), axis=1))
+
+
+def maximise(likelihood: Likelihood, weights: np.ndarray, start: np.ndarray) -> np.ndarray | None:
+    """The coefficients with the largest likelihood, or None if none have."""
+    beta, eta = start, likelihood.predictor(start)
+    for _ in range(_MOST_STEPS):
+        # beta += information^-1 slope
+        with np.errstate(over="ignore"):
+            slope = likelihood.slope(eta, weights)
+            information = likelihood.information(eta, weights)
+        try:
+            step = linalg.cho_solve(linalg.cho_factor(information), slope)
+        except (linalg.LinAlgError, ValueError):  # singular, or no longer finite
+            return None
+        if np.abs(step).max() <= _TOLERANCE * (1 + np.abs(beta).max()):
+            return np.asarray(beta + step)
+        change = likelihood.predictor(step)
+        # Where no two eta of a row move apart by more than 1, the curvature along the step grows
+        # by less than e, and the step is an ascent.
+        if np.abs(change).max() > 0.5:
+            with np.errstate(over="ignore"):
+                height = likelihood.height(eta, weights)
+                for _ in range(30):
+                    if likelihood.height(eta + change, weights) >= height:
+                        break
+                    step, change = step / 2, change / 2
+        beta, eta = beta + step, eta + change
+    return None
+
+
+def _with_first(eta: np.ndarray) -> np.ndarray:
+    return np.hstack([np.zeros((len(eta), 1)), eta])

@@ -1,0 +1,203 @@
+"""A release in R: the lines that the documentation and the report show, run on a bundle.
+
+They need `Rscript` and R's package survey; without them the tests that run R are skipped, and the
+test by formula stays.
+"""
+
+import html
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import counterpoise as cp
+from counterpoise.report.snippets import Snippets
+
+ESTIMATES = Path(__file__).parents[2] / "docs" / "methods" / "estimates.md"
+ANALYST = Path(__file__).parents[2] / "docs" / "analyst.md"
+
+
+def has_survey() -> bool:
+    command = ["Rscript", "-e", 'quit(status = !requireNamespace("survey", quietly = TRUE))']
+    return (
+        shutil.which("Rscript") is not None and not subprocess.run(command, check=False).returncode
+    )
+
+
+MORE_LINES = """
+say("mean", c(m, SE(m), confint(m, df = R)))
+by <- svyby(~ill, ~ward, design, svymean)
+say("ill", c(by$illTRUE, SE(by)[, 2]))
+ward <- svymean(~ward, design)
+say("ward", c(ward, SE(ward)))
+dose <- svymean(~dose, design, na.rm = TRUE)
+say("dose", c(dose, SE(dose)))
+median <- svyquantile(~age, design, 0.5, qrule = "math", ci = FALSE)$age[1]
+design$variables$is_below <- as.numeric(design$variables$age <= median)
+half <- qt(0.975, R) * as.numeric(SE(svymean(~is_below, design)))
+ends <- svyquantile(~age, design, 0.5 + c(-1, 1) * half, qrule = "math", ci = FALSE)$age
+say("median", c(median, ends))
+logistic <- svyglm(ill ~ age + ward, design, family = quasibinomial())
+say("logistic", c(coef(logistic), SE(logistic)))
+linear <- svyglm(dose ~ age + ward, design)
+say("linear", c(coef(linear), SE(linear)))
+counts <- svyglm(age ~ ill, design, family = quasipoisson())
+say("counts", c(coef(counts), SE(counts)))
+"""
+
+needs_r = pytest.mark.skipif(not has_survey(), reason="needs Rscript and R's package survey")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A release with every kind of column that the lines name, and nulls in `dose`."""
+    generator = np.random.default_rng(7)
+    age = generator.integers(20, 90, 3000)
+    dose = np.clip(generator.normal(age / 20, 1), 0, 10)
+    private = pd.DataFrame(
+        {
+            "age": age,
+            "ward": np.where(age > generator.integers(40, 80, 3000), "medicine", "surgery"),
+            "ill": generator.random(3000) < age / 150,
+            "dose": np.where(generator.random(3000) < 0.1, np.nan, dose),
+            "smoker": generator.random(3000) < 0.3,
+        }
+    )
+    schema = cp.Schema(
+        [
+            cp.Column.integer("age", 0, 109, bins=11),
+            cp.Column.categorical("ward", ["medicine", "surgery"]),
+            cp.Column.boolean("ill"),
+            cp.Column.continuous("dose", 0, 10, bins=5, nullable=True),
+            cp.Column.boolean("smoker"),
+        ]
+    )
+    made = cp.release(private, schema, 3.0, 1e-6, rows=800, replicates=30, seed=1)
+    return made.save(tmp_path_factory.mktemp("r") / "patients-release", csv=True)
+
+
+def documented(page: Path) -> list[str]:
+    return re.findall(r"```r\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def from_csv(lines: str, csv_line: str) -> str:
+    """The lines, reading the CSV file and not the Parquet file, which needs one package more."""
+    swapped, times = re.subn(r"^\w+ <- .*arrow::read_parquet.*$", csv_line, lines, flags=re.M)
+    assert times == 1
+    return swapped
+
+
+def csv_line_of(snippet: str) -> str:
+    return re.search(r"^# (\w+ <- read.csv.*)$", snippet, re.M)[1]
+
+
+def run(lines: str, folder: Path) -> dict[str, list[float]]:
+    """The numbers that R prints as `name: number number`, all their digits."""
+    head = (
+        'say <- function(name, x) cat("\n", name, ": ", format(as.numeric(x), digits = 17), "\n")'
+    )
+    done = subprocess.run(
+        ["Rscript", "-"],
+        input=f"{head}\n{lines}",
+        cwd=folder,
+        encoding="utf-8",
+        capture_output=True,
+        env=os.environ | {"LC_ALL": "C.UTF-8"},
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    said = re.findall(r"^ ?(\w+) : (.*)$", done.stdout, re.M)
+    return {name: [float(number) for number in numbers.split()] for name, numbers in said}
+
+
+def parts(found) -> list[float]:
+    return [each.value for each in found] + [each.standard_error for each in found]
+
+
+@needs_r
+def test_the_documented_lines_give_the_same_numbers(folder):
+    release = cp.load(folder)
+    lines, csv_line = documented(ESTIMATES)
+    found = run(from_csv(lines, csv_line.strip()) + MORE_LINES, folder.parent)
+    mean, dose, median = release.mean("age"), release.mean("dose"), release.quantile("age")
+    expected = {
+        "mean": [mean.value, mean.standard_error, *mean.interval()],
+        "ill": parts(release.mean("ill", by="ward")),
+        "ward": parts(release.proportion("ward")),
+        "dose": [dose.value, dose.standard_error],
+        "median": [median.value, *median.interval()],
+        "logistic": parts(release.glm("ill ~ age + ward").coefficients),
+        "linear": parts(release.glm("dose ~ age + ward").coefficients),
+        "counts": parts(release.glm("age ~ ill", "poisson").coefficients),
+    }
+    assert found.keys() == expected.keys()
+    for name, numbers in expected.items():
+        # Both begin with the same digits and add them up in another order; a fit stops early.
+        assert found[name] == pytest.approx(numbers, rel=1e-7), name
+
+
+@needs_r
+def test_the_lines_for_a_quick_look_run(folder):
+    (lines,), (_, csv_line) = documented(ANALYST), documented(ESTIMATES)
+    last = "say('mean', weighted.mean(table$age, table$weight))\n" + (
+        "say('cells', prop.table(xtabs(weight ~ ward + smoker, table)))\n"
+    )
+    found = run(from_csv(lines, csv_line.strip()) + last, folder.parent)
+    release = cp.load(folder)
+    assert found["mean"] == pytest.approx([release.mean("age").value])
+    cells = release.crosstab("ward", "smoker").pivot().to_numpy()
+    assert found["cells"] == pytest.approx(cells.T.ravel())
+
+
+@needs_r
+def test_the_lines_of_the_report_run(folder):
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    lines = html.unescape(re.search(r'<pre id="r">(.*?)</pre>', page, re.DOTALL)[1])
+    named = lines.replace("svymean(~age, d", "m <- svymean(~age, d").replace(
+        "svyby(", "by <- svyby("
+    )
+    last = "\nsay('mean', c(m, SE(m)))\nsay('by', c(by$age, SE(by)))"
+    found = run(from_csv(named, csv_line_of(lines)) + last, folder)
+    release = cp.load(folder)
+    mean = release.mean("age")
+    assert found["mean"] == pytest.approx([mean.value, mean.standard_error], rel=1e-7)
+    assert found["by"] == pytest.approx(parts(release.mean("age", by="ward")), rel=1e-7)
+
+
+@needs_r
+def test_names_that_r_would_not_take_are_quoted(tmp_path):
+    names = ["the `mean` radius", "if", "größe", "2nd", "a.b", "back\\slash"]
+    rows = pd.DataFrame({name: [1, 2, 6] for name in names})
+    rows.assign(weight=[1, 1, 2]).to_csv(tmp_path / "synthetic.csv", index=False)
+    lines = ""
+    for place, name in enumerate(names):
+        shown = Snippets(cp.Schema([cp.Column.integer(name, 0, 9)]), replicates=0).r
+        last = f"m <- {shown.splitlines()[-1]}\nsay('m{place}', m)"
+        lines += from_csv("\n".join([*shown.splitlines()[:-1], last, ""]), csv_line_of(shown))
+    assert run(lines, tmp_path) == {f"m{place}": [3.75] for place in range(len(names))}
+
+
+def test_the_columns_of_the_file_give_the_error_by_formula(folder):
+    rows = duckdb.sql(f"FROM '{folder / 'synthetic.parquet'}'").df()
+    columns = [name for name in rows if re.fullmatch(r"weight_[0-9]+", name)]
+    assert len(columns) == 30
+
+    def error(statistic) -> float:
+        # svrepdesign(type = "other", scale = 1/R, rscales = 1, mse = TRUE)
+        full = statistic(rows["weight"])
+        return np.sqrt(np.mean([(statistic(rows[name]) - full) ** 2 for name in columns]))
+
+    release, known = cp.load(folder), rows["dose"].notna()
+    expected = {
+        "age": error(lambda weight: np.average(rows["age"], weights=weight)),
+        "ill": error(lambda weight: np.average(rows["ill"], weights=weight)),
+        "dose": error(lambda weight: np.average(rows["dose"][known], weights=weight[known])),
+    }
+    for name, value in expected.items():
+        assert release.mean(name).standard_error == pytest.approx(value, rel=1e-7)
