@@ -50,7 +50,15 @@ from weighted_tables import SOURCES, ShrunkenGaussian, Table, load
 
 GAUSSIAN = "gaussian"
 SYNTHESIZERS_HERE = ("independent", GAUSSIAN, "privbayes", "mst", "aim")
-METHODS = ("uniform", "moments", "logistic", "logistic-outputs", "beta-noised", "beta-published")
+METHODS = (
+    "uniform",
+    "moments",
+    "moments-target",
+    "logistic",
+    "logistic-outputs",
+    "beta-noised",
+    "beta-published",
+)
 ADDED_METHODS = ("moments-target", "beta-noised", "beta-published")
 SHARE, SPLIT = 0.2, (0.0, 0.05, 0.2, 0.5, 0.8)
 DELTA = 1e-5

@@ -227,6 +227,33 @@ def test_a_small_table_is_measured_rarely_and_well():
     assert len(few.spends) < len(many.spends)
 
 
+def test_aim_measures_no_table_that_noise_would_drown():
+    rows = 2000
+    for seed in range(3):
+        model, _ = fitted(Aim(), Budget(1.0, 1e-6), chain(rows), seed=seed)
+        chosen = model.measured[len(SCHEMA) :]
+        # Half the mean L1 norm of the noise, sqrt(2 / pi) a cell, in rows.
+        misplaced = [answer.scale * answer.values.size / np.sqrt(2 * np.pi) for answer in chosen]
+        assert len(chosen) > len(SCHEMA)
+        assert max(misplaced) <= 0.16 * rows  # the number of rows it knows is a noisy one
+
+
+def test_rounds_of_a_small_table_leave_budget_for_one_a_column():
+    budget = Budget(1.0, 1e-6)
+    model, _ = fitted(Aim(), budget, chain(60))
+    chosen = model.measured[len(SCHEMA)]
+    assert chosen.values.size <= 4  # the cells of the smallest pair
+    a_round = (1 - Aim().first_part) * budget.whole.amount / len(SCHEMA)
+    assert 1 / (2 * chosen.scale**2) == pytest.approx(0.9 * a_round, rel=1e-3)
+
+
+@pytest.mark.parametrize("rows", [1, 20, 60])
+def test_aim_spends_its_share_and_no_more_on_a_table_of_few_rows(rows):
+    for method in (Aim(), Aim(first_part=0.9), Aim(degree=1)):
+        _, ledger = fitted(method, Budget(1.0, 1e-6), chain(rows))
+        assert 0.999 <= ledger.epsilon_spent <= 1.0
+
+
 def test_a_stated_first_part_is_kept():
     budget = Budget(1.0, 1e-6)
     model, _ = fitted(Aim(first_part=0.5), budget, chain(60))

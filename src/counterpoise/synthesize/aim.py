@@ -6,10 +6,10 @@ its own noise, later rounds get four times the budget. Charge: one Gaussian even
 exponential mechanism a round, in zCDP, each charged as it happens; it needs delta > 0.
 
 Three things beside the paper. Single columns get a fixed part of the share at the start, not a
-round's worth each, which helps small tables and costs large ones nothing. A marginal whose noise
-alone would exceed all there could be to learn is never a candidate, and when that leaves none the
-rounds grow at once: small tables are measured rarely and well. And bounds on the error of every
-marginal, measured or not, come with the model.
+round's worth each, which helps small tables. A marginal whose noise would misplace more than a
+small part of the rows is not a candidate, and when that leaves none the rounds grow at once, as far
+as needed: small tables are measured rarely and well. And bounds on the error of every marginal,
+measured or not, come with the model.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ MEASURING = 0.9
 # E|z| of a standard normal: what noise adds to an L1 error, a cell.
 NOISE_A_CELL = math.sqrt(2 / math.pi)
 
+# A table is useful when its noise would misplace at most this part of the rows (total variation).
+# Wide columns come last then. Joined early to a target alone, they look independent of its other
+# causes, and a classifier trained on the sample counts the same evidence twice.
+USEFUL_NOISE = 0.15
+
 
 @SYNTHESIZERS.register("aim")
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ class Aim:
     target: str | None = None
     workload: tuple[Columns, ...] | None = None
     rounds: int | None = None
-    first_part: float = 0.3
+    first_part: float = 0.15
     most_cells: int = 2_000_000
 
     needs_delta = True
@@ -95,11 +100,8 @@ class Aim:
         last: Round | None = None
         while progress.left > 1e-9 * share.amount:
             progress = _with_budget_for_a_round(progress)
-            hopeful = _hopeful(progress, vault, domain, weights, total)
-            if hopeful is None:
-                progress = _grow(progress)
-                continue
-            candidates = _small_enough(domain, progress, hopeful, share, self.most_cells)
+            progress, useful = _useful(progress, vault, domain, weights, total)
+            candidates = _small_enough(domain, progress, useful, share, self.most_cells)
             last, measurement = _measure_worst(vault, graph, candidates, weights, progress)
             measured = (*progress.measured, measurement)
             before = graph
@@ -245,39 +247,44 @@ def _with_budget_for_a_round(progress: Progress) -> Progress:
     return progress
 
 
-def _grow(progress: Progress) -> Progress:
-    """Half the noise: four times the budget a round."""
+def _grow(progress: Progress, times: float = 4.0) -> Progress:
+    """Larger rounds, up to all that is left; four times the budget is half the noise."""
     return replace(
-        progress, round_amount=min(4 * progress.round_amount, progress.left * (1 - 1e-12))
+        progress, round_amount=min(times * progress.round_amount, progress.left * (1 - 1e-12))
     )
 
 
-def _hopeful(
+def _useful(
     progress: Progress,
     vault: Vault,
     domain: Domain,
     weights: dict[Columns, float],
     total: float,
-) -> list[Columns] | None:
-    """The candidates whose noise is below the largest possible error, 2 n.
+) -> tuple[Progress, list[Columns]]:
+    """The candidates that are useful at the noise of the next round, which may have to grow.
 
-    None asks for larger rounds: when only single columns are hopeful, which are known already,
-    and a round of what is left would make larger sets hopeful.
+    When only single columns are, which are known already, it grows until the smallest other set is
+    useful too, or until what is left holds as many such rounds as there are columns, if noise is
+    then below all there could be to learn; the smallest sets have to do with that noise.
     """
     sensitivity = vault.budget.count_sensitivity()[0]
 
-    def hopeful(share: Share) -> list[Columns]:
-        most = 2 * total / (NOISE_A_CELL * share.gaussian_scale(sensitivity))
-        return [clique for clique in weights if domain.cells(clique) < most]
+    def noise(cells: int, amount: float) -> float:
+        # TV = 1/2 sqrt(2/pi) s cells / n
+        scale = Share(MEASURING * amount, pure=False).gaussian_scale(sensitivity)
+        return NOISE_A_CELL / 2 * scale * cells / total
 
-    now = hopeful(_measuring(progress))
-    if any(len(clique) > 1 for clique in now):
-        return now
-    later = hopeful(Share(MEASURING * progress.left, pure=False))
-    can_grow = progress.round_amount < 0.4 * progress.left
-    if can_grow and any(len(clique) > 1 for clique in later):
-        return None
-    return now or [clique for clique in weights if len(clique) == 1]
+    most = USEFUL_NOISE
+    smallest = min((domain.cells(clique) for clique in weights if len(clique) > 1), default=0)
+    now = noise(smallest, progress.round_amount)
+    if now > most and noise(smallest, progress.left) < 1:
+        # Noise falls with the square root of the budget: (now / noise)^2 times as much for `noise`.
+        a_column = progress.left / len(domain) / progress.round_amount
+        times = min((now / most) ** 2, max(now**2, a_column, 1.0))
+        progress = _with_budget_for_a_round(_grow(progress, times))
+        most = max(most, noise(smallest, progress.round_amount)) * (1 + 1e-9)
+    useful = [c for c in weights if noise(domain.cells(c), progress.round_amount) <= most]
+    return progress, useful or [clique for clique in weights if len(clique) == 1]
 
 
 def _small_enough(

@@ -12,7 +12,8 @@ difference is uncertain:
     T = V (V + S)^-1,  softness_j = (1 - T_jj) / 10,
 
 with S the covariance of noise and sampling, and V the diagonal of the prior variances under which
-a difference is believed as far as its block suggests. Where d is no larger than its noise, T is 0
+a difference is believed as far as its block suggests, and no further than the synthesizer can be
+wrong. Where d is no larger than its noise, or the synthesizer knows better, T is 0
 and nothing moves. Charge: one sum of features of bounded norm, and a count for the number of rows
 where that is private. [PRIVACY: moment weights]
 """
