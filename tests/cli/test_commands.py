@@ -11,10 +11,10 @@ import counterpoise as cp
 from counterpoise.cli import error_text, main
 from counterpoise.cli.hospital import SCHEMA, patients
 from counterpoise.cli.options import SYNTHESIZERS, WEIGHTERS
-from counterpoise.cli.plan import spent_before
 from counterpoise.errors import AnalysisError, BundleError, MethodError, TableError
 from counterpoise.release import elsewhere
 from counterpoise.release.plan import plan_release
+from counterpoise.release.progress import spent_before
 from counterpoise.release.work import Work
 from counterpoise.vault import Budget
 from tests.cli.calls import run, run_process

@@ -108,7 +108,7 @@ class Borrowed(Independent):
 class Even(Uniform):
     """A third party's weights, whose `fit` says what it returns."""
 
-    def fit(self, vault, synthetic, share=None) -> "EvenModel":
+    def fit(self, vault, synthetic, share=None, synthesizer=None) -> "EvenModel":
         return EvenModel()
 
 

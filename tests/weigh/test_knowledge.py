@@ -1,4 +1,4 @@
-"""What a synthesizer knows of feature means: as wrong as it is, and nothing where it did not look."""
+"""What a synthesizer knows of feature means: as wrong as it is, and nothing it did not measure."""
 
 import numpy as np
 import pandas as pd

@@ -1,15 +1,12 @@
-"""What the commands share: a progress bar, notes, and tables of estimates as text or JSON."""
+"""What the commands share: notes, and tables of estimates as text or JSON."""
 
 from __future__ import annotations
 
 import json
 import math
-import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +16,6 @@ from counterpoise.errors import CounterpoiseWarning
 
 if TYPE_CHECKING:
     from counterpoise.analyse.result import Estimate, Estimates
-
-Reported = Callable[[str, float], None]
 
 
 @contextmanager
@@ -43,55 +38,6 @@ def notes(quiet: bool = False) -> Iterator[None]:
             else usual(message, category, *rest, **more)
         )
         yield
-
-
-@dataclass
-class Stages:
-    """The stages of a run as they come: for the bar, and for whoever asked to be told of each."""
-
-    spent: Mapping[str, float]  # the part of the budget that is gone when a stage begins
-    verbose: bool = False
-    began: float = field(default_factory=time.monotonic)
-    name: str = ""
-
-    def begin(self, stage: str) -> None:
-        """Say that a stage began, when asked to be told."""
-        if self.verbose and stage != self.name:
-            gone = self.spent.get(stage, 1.0)
-            seconds = time.monotonic() - self.began
-            click.echo(f"{seconds:7.1f} s  {gone:4.0%} of the budget spent  {stage}", err=True)
-        self.name = stage
-
-
-@contextmanager
-def stage_bar(spent: Mapping[str, float], quiet: bool, verbose: bool) -> Iterator[Reported]:
-    """A bar with the stage, the part of the budget that is spent, and the time left.
-
-    Yields what `release` and `weigh` call with the stage and the part of the work done. With
-    `verbose` every stage is a line of its own instead, which a log keeps.
-    """
-    stages = Stages(spent, verbose)
-    if quiet or verbose or not sys.stderr.isatty():
-        yield lambda stage, done: stages.begin(stage)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    with Progress(
-        TextColumn("{task.description:<12}"),
-        BarColumn(),
-        TextColumn("{task.fields[spent]:4.0%} of the budget spent,"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("opening", total=1.0, spent=0.0)
-
-        def report(stage: str, done: float) -> None:
-            bar.update(task, description=stage, completed=done, spent=spent.get(stage, 1.0))
-
-        yield report
 
 
 def estimate_lines(found: Estimate | Estimates, level: float, heading: str) -> str:

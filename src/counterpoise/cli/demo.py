@@ -32,14 +32,11 @@ def command(out: Path, epsilon: float, count: int, quiet: bool) -> None:
     from threadpoolctl import threadpool_limits
 
     import counterpoise
-    from counterpoise.cli.console import notes, stage_bar, verdict_line
+    from counterpoise.cli.console import notes, verdict_line
     from counterpoise.cli.hospital import SCHEMA, patients
-    from counterpoise.cli.plan import spent_before
     from counterpoise.cli.schema import schema_lines
     from counterpoise.cli.summary import places
     from counterpoise.release.bundle import check_target
-    from counterpoise.release.plan import plan_release
-    from counterpoise.vault import Budget
 
     # Only the demo's own folder is replaced without a word.
     check_target(out, overwrite=out == DEMO)
@@ -51,15 +48,13 @@ def command(out: Path, epsilon: float, count: int, quiet: bool) -> None:
     truth, delta = patients(count), 1e-6
     say(f"The curator has {len(truth):,} patients, whom we invented, and a public schema:\n")
     say(schema_lines(SCHEMA) + "\n")
-    plan = plan_release(SCHEMA, Budget(epsilon, delta), target="readmitted")
     with (
         notes(quiet),
-        stage_bar(spent_before(plan), quiet, verbose=False) as progress,
         # The matrices are small: on a busy machine several threads wait for each other.
         threadpool_limits(1, "blas"),
     ):
         made = counterpoise.release(
-            truth, SCHEMA, epsilon, delta, target="readmitted", progress=progress
+            truth, SCHEMA, epsilon, delta, target="readmitted", progress=not quiet
         )
         made.save(out, overwrite=out == DEMO)
     ledger = made.ledger

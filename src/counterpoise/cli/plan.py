@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,23 +58,6 @@ def plan_values(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> list[d
         }
         for stage in plan.describe(private_rows=rows, replicates=replicates)
     ]
-
-
-def spent_before(plan: Plan) -> dict[str, float]:
-    """The part of the budget that is gone when each stage begins, by the names of progress.
-
-    Shares add up in rho, or in epsilon for a pure budget; the parts are of that unit.
-    """
-    shares = {
-        "domain": (plan.domain_share, plan.bins_share),
-        "synthesizer": (plan.synthesizer_share,),
-        "sampling": (),
-        "weights": (plan.weights_share,),
-        "replicates": (),
-    }
-    amounts = [sum(part.amount for part in parts if part) for parts in shares.values()]
-    gone = list(itertools.accumulate(amounts, initial=0.0))
-    return {stage: before / (gone[-1] or 1.0) for stage, before in zip(shares, gone, strict=False)}
 
 
 def _share(stage: Any) -> str:

@@ -61,11 +61,12 @@ def command(
     interrupted run goes on where it stopped when the same command is given again.
     """
     import counterpoise
-    from counterpoise.cli.console import notes, stage_bar
-    from counterpoise.cli.plan import plan_lines, show_plan, spent_before
+    from counterpoise.cli.console import notes
+    from counterpoise.cli.plan import plan_lines, show_plan
     from counterpoise.cli.summary import show_release
     from counterpoise.release.bundle import check_target
     from counterpoise.release.plan import plan_weigh
+    from counterpoise.release.progress import lines
     from counterpoise.schema import Schema
     from counterpoise.vault import Budget
 
@@ -80,7 +81,7 @@ def command(
     check_target(out, overwrite)
     if verbose:
         click.echo(plan_lines(plan, replicates), err=True)
-    with notes(quiet), stage_bar(spent_before(plan), quiet or as_json, verbose) as progress:
+    with notes(quiet):
         made = counterpoise.weigh(
             private,
             synthetic,
@@ -93,7 +94,7 @@ def command(
             neighbours=neighbours,
             max_rows_per_person=max_rows_per_person,
             seed=seed,
-            progress=progress,
+            progress=lines(plan) if verbose else not (quiet or as_json),
             work=work or out.parent / f".{out.name}.work",
         )
         made.save(out, overwrite=overwrite, csv=csv)

@@ -21,8 +21,8 @@ from counterpoise.errors import CounterpoiseWarning, TableError
 from counterpoise.release.assemble import assemble, derived_seed
 from counterpoise.release.card import describe, versions
 from counterpoise.release.plan import Plan, check_replicates, plan_weigh
+from counterpoise.release.progress import Progress, shown
 from counterpoise.release.result import Release
-from counterpoise.release.run import Progress
 from counterpoise.release.stages import fit_weights, open_vault
 from counterpoise.release.work import Work
 from counterpoise.schema import Column, Schema
@@ -49,7 +49,7 @@ def weigh(
     neighbours: str = "add-remove",
     max_rows_per_person: int = 1,
     seed: int | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress = True,
     work: str | Path | None = None,
 ) -> Release:
     """Weigh a synthetic table that was made elsewhere.
@@ -70,7 +70,6 @@ def weigh(
     >>> round(float(np.average(made.table["ill"], weights=made.weights)), 1)
     0.7
     """
-    said = progress or (lambda stage, done: None)
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
     plan = plan_weigh(schema, budget, method, target)
     check_replicates(replicates)
@@ -78,11 +77,24 @@ def weigh(
     _warn_once()
     asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
     kept = Work.open(work, _request(plan) | asked)
+    with shown(progress, plan) as said:
+        return _run(private, rows, plan, kept, said, replicates, seed)
+
+
+def _run(
+    private: Any,
+    rows: pd.DataFrame,
+    plan: Plan,
+    kept: Work,
+    said: Progress,
+    replicates: int,
+    seed: int | None,
+) -> Release:
     sampling_seed = kept.sampling_seed if seed is None else seed
     said("weights", 0.0)
     with open_vault(private, plan, kept, seed) as vault:
         model = fit_weights(vault, rows, plan, kept)
-        is_public = budget.neighbours is REPLACE
+        is_public = plan.budget.neighbours is REPLACE
         population = float(vault.total().value) if is_public else _population(model)
         ledger = vault.ledger
     card = {

@@ -7,7 +7,6 @@ private table; a finished stage can be kept in a folder, from which an interrupt
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,13 @@ from counterpoise.release.assemble import assemble, derived_seed
 from counterpoise.release.card import describe, versions
 from counterpoise.release.models import Models
 from counterpoise.release.plan import Plan, check_replicates, plan_release
+from counterpoise.release.progress import Progress, shown
 from counterpoise.release.result import Release
 from counterpoise.release.stages import fit_synthesizer, fit_weights, open_vault, settle_schema
 from counterpoise.release.work import Work
 from counterpoise.synthesize import SYNTHESIZERS, Synthesizer
 from counterpoise.vault import REPLACE, Budget
 from counterpoise.weigh import WEIGHTERS, Weighter
-
-Progress = Callable[[str, float], None]
 
 
 def release(
@@ -41,7 +39,7 @@ def release(
     neighbours: str = "add-remove",
     max_rows_per_person: int = 1,
     seed: int | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress = True,
     work: str | Path | None = None,
 ) -> Release:
     """Make a differentially private release of a table.
@@ -55,7 +53,8 @@ def release(
     noisy number of private ones; `replicates` the number of replicate weights, from which
     analysts have standard errors. `neighbours` is "add-remove" (the number of rows is private) or
     "replace" (it is public). A `seed` makes the release repeatable and stamps it as not private.
-    `progress` is called with the name of each stage and the part of the work done.
+    `progress` shows a bar on a terminal or in a notebook; it may be a function instead, which is
+    called with the name of each stage and the part of the work done.
 
     `work` is a folder in which finished stages are kept, as noisy answers. After an interruption
     the same call with the same table goes on from there and does not pay again; saving the
@@ -70,12 +69,24 @@ def release(
     >>> made.replicates.shape == (len(made.table), 80)
     True
     """
-    said = progress or (lambda stage, done: None)
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
     plan = plan_release(schema, budget, synthesizer, weights, rows, target, split)
     check_replicates(replicates)
     asked = {"rows": rows, "replicates": replicates, "seed": seed}
     kept = Work.open(work, _request(plan) | asked)
+    with shown(progress, plan) as said:
+        return _run(table, plan, kept, said, rows, replicates, seed)
+
+
+def _run(
+    table: Any,
+    plan: Plan,
+    kept: Work,
+    said: Progress,
+    rows: int | None,
+    replicates: int,
+    seed: int | None,
+) -> Release:
     sampling_seed = kept.sampling_seed if seed is None else seed
     with open_vault(table, plan, kept, seed) as vault:
         if plan.domain_share is not None or plan.chooses_bins:
@@ -98,7 +109,7 @@ def release(
         "weights": describe(WEIGHTERS, plan.weighter),
         "split": plan.split,
         "population": float(model.rows),
-        "population_is_public": budget.neighbours is REPLACE,
+        "population_is_public": plan.budget.neighbours is REPLACE,
         "seeded": seed is not None,
         "model": {"saved": models.problem is None, "reason": models.problem},
     }
