@@ -14,7 +14,7 @@ import numpy as np
 from counterpoise.schema import Schema
 from counterpoise.synthesize.graphical.sampling import rounded_counts
 from counterpoise.synthesize.protocol import SYNTHESIZERS
-from counterpoise.synthesize.redraw import Remeasurement, rake
+from counterpoise.synthesize.redraw import Remeasurement, Table, rake
 from counterpoise.vault import REPLACE, NoisyCounts, Share, Vault
 
 
@@ -74,17 +74,17 @@ class IndependentModel:
     ) -> np.ndarray:
         """The base weights of rows, a column a replicate, as rows of redrawn counts have them."""
         again = Remeasurement(codes, resample, weights, float(self.rows), generator)
-        redrawn = zip(
-            *(
-                again.tables([column], self.rows * chances, self.deviation)
-                for column, chances in enumerate(self.probabilities)
-            ),
-            strict=True,
-        )
+        chances = self.probabilities
+        tables = [
+            Table(cells, len(part), self.deviation)
+            for cells, part in zip(codes.T, chances, strict=True)
+        ]
+        counts = self.rows * np.concatenate(chances)[:, None] + again.shifts(tables)
+        ends = np.cumsum([table.size for table in tables])[:-1]
         found = np.empty(base.shape, dtype=np.float32)
-        for replicate, tables in enumerate(redrawn):
-            chances = [_probabilities(table) for table in tables]
-            found[:, replicate] = rake(base[:, replicate], list(codes.T), chances)
+        for replicate, column in enumerate(counts.T):
+            redrawn = [_probabilities(part) for part in np.split(column, ends)]
+            found[:, replicate] = rake(base[:, replicate], list(codes.T), redrawn)
         return found
 
     def to_arrays(self) -> Mapping[str, np.ndarray]:

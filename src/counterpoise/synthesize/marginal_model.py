@@ -23,14 +23,12 @@ from counterpoise.synthesize.graphical import (
     estimate_total,
     fit,
 )
-from counterpoise.synthesize.redraw import Remeasurement, rake
+from counterpoise.synthesize.redraw import Remeasurement
+from counterpoise.synthesize.response import Response
 from counterpoise.vault import REPLACE, NoisyCounts, Vault
 
 # The most cells a junction tree may have: 80 MB of doubles, as in AIM's paper.
 MOST_CELLS = 10_000_000
-
-# A refit for a replicate is to show the size of the noise, and may be rougher than the fit.
-REFIT_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -99,47 +97,8 @@ class MarginalModel:
     ) -> np.ndarray:
         """The base weights of rows, a column a replicate, as rows of a refitted model have them."""
         again = Remeasurement(codes, resample, weights, self.graph.total, generator)
-        positions = [
-            [self.schema.names.index(name) for name in measurement.columns]
-            for measurement in self.measured
-        ]
-        redrawn = zip(
-            *(
-                again.tables(places, self.graph.marginal(part.columns), part.scale)
-                for places, part in zip(positions, self.measured, strict=True)
-            ),
-            strict=True,
-        )
-        largest = [
-            (places, part.columns)
-            for places, part in zip(positions, self.measured, strict=True)
-            if not any(set(part.columns) < set(other.columns) for other in self.measured)
-        ]
-        cliques = dict.fromkeys(columns for _, columns in largest)
-        cells = {
-            columns: again.cells(places, self.graph.domain.shape(columns))
-            for places, columns in largest
-        }
-        released = self.graph.log_density(codes)
-        found = np.empty(base.shape, dtype=np.float32)
-        for replicate, tables in enumerate(redrawn):
-            refitted = fit(
-                self.graph.domain,
-                [
-                    Measurement(part.columns, table, part.scale)
-                    for part, table in zip(self.measured, tables, strict=True)
-                ],
-                total=self.graph.total,
-                warm_start=self.graph,
-                tolerance=REFIT_TOLERANCE,
-            )
-            ratio = np.exp(refitted.log_density(codes) - released)
-            found[:, replicate] = rake(
-                base[:, replicate] * ratio,
-                [cells[columns] for columns in cliques],
-                refitted.marginals(list(cliques)),
-            )
-        return found
+        response = Response.of(self.graph, self.measured, codes)
+        return response.weights(base, again.shifts(response.tables))
 
     def to_arrays(self) -> Mapping[str, np.ndarray]:
         """The model as named arrays, for saving without pickle."""

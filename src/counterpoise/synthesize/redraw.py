@@ -1,23 +1,29 @@
-"""What a synthesizer would have made of another private sample and other noise.
+"""What a synthesizer would have measured of another private sample, with other noise.
 
 Replicate weights run a release again without the private table. The synthesizer's own model stands
 in for it: a fresh sample of private rows, given as weights on the synthetic rows, shifts each
-measured table by the difference of its counts from those of the weighted synthetic table, fresh
-noise of the known deviation comes on top, and the model is fitted to that. The synthetic rows are
-then given the weights that rows of the refitted model would have: the ratio of the two densities,
-raked to the refitted model's own tables, because the rows were drawn with the counts of the
-released model. All of it is post-processing.
+measured table by the difference of its counts from those of the weighted synthetic table, and
+fresh noise of the known deviation comes on top. All of it is post-processing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-# Tables of few columns agree after a sweep or two; the densities' ratio is close to begin with.
+# Tables of few columns agree after a sweep or two.
 SWEEPS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A measured table of counts: for each row its cell, and the deviation of the noise."""
+
+    cells: np.ndarray
+    size: int
+    deviation: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,22 +40,20 @@ class Remeasurement:
     population: float
     generator: np.random.Generator
 
-    def cells(self, positions: Sequence[int], shape: Sequence[int]) -> np.ndarray:
-        """For each row, its cell in the table of these columns."""
-        codes = tuple(self.codes[:, position] for position in positions)
-        return np.ravel_multi_index(codes, tuple(shape))
+    def shifts(self, tables: Iterable[Table]) -> np.ndarray:
+        """How the counts of all tables' cells, one after the other, move; a column a replicate."""
+        return np.concatenate([self._shifts(table) for table in tables])
 
-    def tables(
-        self, positions: Sequence[int], expected: np.ndarray, deviation: float
-    ) -> Iterator[np.ndarray]:
-        """For each replicate, the table that is expected with another sample and other noise."""
-        cells = self.cells(positions, expected.shape)
+    def _shifts(self, table: Table) -> np.ndarray:
         scale = self.population / max(1, len(self.codes))
-        before = np.bincount(cells, self.weights, minlength=expected.size)
-        for fresh in self.resample.T:
-            shift = scale * (np.bincount(cells, fresh, minlength=expected.size) - before)
-            noise = self.generator.normal(scale=deviation, size=expected.size)
-            yield expected + (shift + noise).reshape(expected.shape)
+        before = np.bincount(table.cells, self.weights, minlength=table.size)
+        found = self.generator.normal(
+            scale=table.deviation, size=(table.size, self.resample.shape[1])
+        )
+        for replicate, fresh in enumerate(self.resample.T):
+            counted = np.bincount(table.cells, fresh, minlength=table.size)
+            found[:, replicate] += scale * (counted - before)
+        return found
 
 
 def rake(
@@ -66,7 +70,7 @@ def rake(
     for _ in range(SWEEPS):
         for cell, table in zip(cells, tables, strict=True):
             totals = np.bincount(cell, weights, minlength=table.size)
-            factors = np.divide(table.reshape(-1), totals, out=totals, where=totals > 0)
+            factors = np.divide(table, totals, out=totals, where=totals > 0)
             weights = weights * factors[cell]
     total = weights.sum()
     return weights * (len(weights) / total) if total > 0 else np.ones(len(weights))

@@ -11,7 +11,7 @@ difference is uncertain:
     minimise  KL(w, uniform) + 1/2 sum_j (mean_w z_j - (T d)_j)^2 / softness_j,
     T = V (V + S)^-1,  softness_j = (1 - T_jj) / 10,
 
-with S the covariance of noise and sampling, and V the diagonal of the prior variances under which
+with S the covariance of the noise, and V the diagonal of the prior variances under which
 a difference is believed as far as its block suggests, and no further than the synthesizer can be
 wrong. Where d is no larger than its noise, or the synthesizer knows better, T is 0
 and nothing moves. Charge: one sum of features of bounded norm, and a count for the number of rows
@@ -136,19 +136,16 @@ class Moments:
         differences = (answer.values / population - whitening.centre) @ whitening.directions
         noise_root = _deviation(answer) / population * whitening.directions
         noise = noise_root.T @ noise_root
-        # S: privacy noise, and the finite numbers of rows of both tables
-        sampling = 1 / population + 1 / max(1, len(rows))
-        total_noise = noise + sampling * np.eye(len(noise))
-        alone = _shrink(differences, np.diag(total_noise), plausible, whitening.blocks)
+        alone = _shrink(differences, np.diag(noise), plausible, whitening.blocks)
         model = MomentModel(
             schema=vault.schema,
             standardised=standardised,
             whitening=whitening,
             differences=differences,
             noise_scale=_deviation(answer) / population,
-            trust=_joint_trust(alone.trust, total_noise),
-            softness=_own_softness(alone.trust, np.diag(total_noise), plausible),
-            doubt=_doubt(alone, np.diag(noise), sampling, plausible),
+            trust=_joint_trust(alone.trust, noise),
+            softness=_own_softness(alone.trust, np.diag(noise), plausible),
+            doubt=_doubt(alone, np.diag(noise), plausible),
             population=population,
             theta=np.zeros(len(differences)),
             private=answer.private,
@@ -195,16 +192,12 @@ def _joint_trust(alone: np.ndarray, noise: np.ndarray) -> np.ndarray:
     return np.linalg.solve(noise + np.diag(prior), np.diag(prior)).T
 
 
-def _doubt(
-    found: Shrinkage, noise: np.ndarray, sampling: float, plausible: np.ndarray
-) -> np.ndarray:
+def _doubt(found: Shrinkage, noise: np.ndarray, plausible: np.ndarray) -> np.ndarray:
     """The squared error of each shrunken difference, as that of the private table's own means.
 
     At least as large as with the widest prior there is, because the fitted one may be wrong.
     """
-    return np.maximum(
-        found.variance - sampling * found.trust, noise * plausible / (noise + plausible)
-    )
+    return np.maximum(found.variance, noise * plausible / (noise + plausible))
 
 
 def _own_softness(trust: np.ndarray, noise: np.ndarray, plausible: np.ndarray) -> np.ndarray:

@@ -118,10 +118,7 @@ def fit_report(
     if not len(start):
         return Fit(GraphicalModel.from_potentials(domain, (), total), 0.0, 0.0, 1)
     variances = scales**2
-    if entropy is None:
-        entropy = noise_share(combined, total)
-    # tau = entropy / s; with unequal scales, s is their root mean square over the cells.
-    tau = entropy / float(np.sqrt(variances.mean()))
+    tau = pull(combined, total, entropy)
 
     def infer(potentials: Array) -> tuple[float, Array]:
         log_partition, marginals = workspace.marginals(potentials)
@@ -175,6 +172,15 @@ def noise_share(measurements: Sequence[Measurement], total: float) -> float:
     """
     shares = [measurement.values.size * measurement.scale / total for measurement in measurements]
     return float(np.clip(np.mean(shares), 0.1, 1.0))
+
+
+def pull(measurements: Sequence[Measurement], total: float, entropy: float | None = None) -> float:
+    """The weight tau of the entropy, for measurements of different columns each."""
+    cells = np.array([measurement.values.size for measurement in measurements])
+    variances = np.array([measurement.scale**2 for measurement in measurements])
+    # tau = entropy / s; with unequal scales, s is their root mean square over the cells.
+    scale = float(np.sqrt(cells @ variances / cells.sum()))
+    return (noise_share(measurements, total) if entropy is None else entropy) / scale
 
 
 def combine(domain: Domain, measurements: Iterable[Measurement]) -> list[Measurement]:
