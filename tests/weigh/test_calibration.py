@@ -159,3 +159,17 @@ def test_the_effective_fraction_is_kishs():
     expected = weights.sum() ** 2 / (weights**2).sum() / len(rows)
     assert effective_fraction(rows, theta) == pytest.approx(expected)
     assert effective_fraction(rows, np.array([1e5])) == pytest.approx(1 / 300)
+
+
+def test_a_start_that_a_part_made_too_far_is_not_followed(monkeypatch):
+    """A rare feature that the part has one value of, matched nearly exactly: theta runs away."""
+    rows = made(4000)
+    rows[:, 0] = 0.1
+    rows[7::400, 0] = 9.0
+    target, softness = np.array([0.2, -0.3, 0.1]), np.full(3, 1e-6)
+    monkeypatch.setattr(calibration, "FIRST_ROWS", 100)
+    part = calibration.thinned(rows)
+    start = calibrate(part, target, softness)
+    assert abs(start[0]) > 1e3
+    weights = weights_of(rows, calibrate(rows, target, softness, start))
+    assert weights @ rows == pytest.approx(target, abs=1e-3)

@@ -20,8 +20,9 @@ import numpy as np
 
 CHUNK_ROWS = 32_768
 FIRST_ROWS = 10_000  # where the solution starts, when there are several times as many rows
+SHARED_ROWS = 100_000  # for a Hessian that many solutions share
 MOST_STEPS = 60
-STEPS_WITH_A_PART = 20  # before the Hessian of all rows is worked out after all
+STEPS_WITH_A_HESSIAN = 20  # before another is worked out
 
 
 def calibrate(
@@ -43,14 +44,22 @@ def calibrate(
         theta = _newton(part, target, softness, theta)
     if len(part) == len(rows):
         return theta
-    _, covariance = weighted_moments(part, theta)
-    theta, converged = _descend(rows, target, softness, theta, covariance)
-    return theta if converged else _newton(rows, target, softness, theta)
+    # A part of the rows may know little of what is rare, and its Hessian as little. Then that of
+    # all rows is worked out, once or twice.
+    at_zero = np.zeros_like(theta)
+    if _dual(rows, target, softness, theta)[0] > _dual(rows, target, softness, at_zero)[0]:
+        theta, part = at_zero, rows
+    for some in (part, rows, rows):
+        _, covariance = weighted_moments(some, theta)
+        theta, converged = _descend(rows, target, softness, theta, covariance)
+        if converged:
+            return theta
+    return _newton(rows, target, softness, theta)
 
 
-def thinned(rows: np.ndarray) -> np.ndarray:
+def thinned(rows: np.ndarray, about: int | None = None) -> np.ndarray:
     """Some of the rows, evenly spread, when there are very many; else all."""
-    every = max(1, len(rows) // FIRST_ROWS)
+    every = max(1, len(rows) // (about or FIRST_ROWS))
     return rows if every == 1 else np.ascontiguousarray(rows[::every])
 
 
@@ -93,7 +102,7 @@ def _descend(
     theta: np.ndarray,
     covariance: np.ndarray,
 ) -> tuple[np.ndarray, bool]:
-    """The same with one Hessian, of which a part of the rows has told; and whether that was enough.
+    """The same with one Hessian; and whether that was enough.
 
     Near the solution a step leaves about the relative error of the Hessian.
     """
@@ -101,7 +110,7 @@ def _descend(
     value, mean = _dual(rows, target, softness, theta)
     enough, rounding = _precision(rows)
     length = 1.0
-    for _ in range(STEPS_WITH_A_PART):
+    for _ in range(STEPS_WITH_A_HESSIAN):
         gradient = mean - target + softness * theta
         step = -_solve(hessian, gradient)
         if float(-gradient @ step) < enough:
@@ -190,7 +199,7 @@ def calibrate_many(
     count = base.shape[1]
     if rows.shape[1] == 0 or len(rows) == 0:
         return base / base.mean(axis=0, dtype=float) if len(rows) else base
-    _, covariance = weighted_moments(thinned(rows), theta)
+    _, covariance = weighted_moments(thinned(rows, SHARED_ROWS), theta)
     hessian = covariance + np.diag(softness)
     thetas = np.repeat(theta[:, None], count, axis=1)
     lengths = np.ones(count)

@@ -58,6 +58,8 @@ SOFTNESS = 0.1
 LEAST_SOFTNESS = 1e-6
 # A feature of which the ones before it leave less than this part of the variance is not matched.
 LEAST_VARIANCE = 1e-3
+# The variance of a white coordinate among a part of the rows from which they can tell of it.
+LEAST_SEEN = 0.5
 # The effective sample size has to be this part of the rows, or the private table's number of rows.
 LEAST_FRACTION = 0.5
 # What may be added to the softness until it is, from much to little.
@@ -213,11 +215,13 @@ def _hardest(
     From soft to hard, each solution the start of the next: the way is short, and ends before the
     weights collapse, where Newton's method would be slow.
     """
+    # What hardly varies among these rows, in white coordinates, they cannot be asked to match.
+    unseen = (rows.var(axis=0) < LEAST_SEEN).astype(float)
     # theta is about target / softness: at the softest, next to nothing however far the target is.
     far = max(1.0, 10 * float(np.linalg.norm(target)) / EXTRA_SOFTNESS[0])
     theta, softness = np.zeros(len(own)), own + far * EXTRA_SOFTNESS[0]
     for more in (*(far * extra for extra in EXTRA_SOFTNESS), 0.0):
-        tried = calibrate(rows, target, own + more, theta)
+        tried = calibrate(rows, target, own + more + unseen, theta)
         if effective_fraction(rows, tried) < least:
             break
         theta, softness = tried, own + more
