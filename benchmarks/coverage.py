@@ -177,8 +177,9 @@ def draw(table: pd.DataFrame, file: Path) -> None:
         axis.set_xlim(0, 1.02)
         axis.set_title(f"epsilon {epsilon:g}")
         axis.set_xlabel("coverage of 95% intervals")
-    axes[0][0].legend(loc="lower left")
-    figure.tight_layout()
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=2)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
     figure.savefig(file, dpi=120)
 
 
