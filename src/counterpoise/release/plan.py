@@ -28,7 +28,8 @@ DOMAIN_FRACTION = 0.1
 # The part that the number of rows gets, when bins are to be chosen by it.
 BINS_FRACTION = 0.01
 
-# The part of what is then left that the weights get, when their method needs any.
+# The part of what is then left that the weights get, when their method needs any: the best of the
+# shares that the study tried (docs/methods/choosing-weights.md).
 WEIGHTS_FRACTION = 0.2
 
 # Up to this many cells the full table is counted, and nothing has to be chosen.
