@@ -23,7 +23,7 @@ from counterpoise.release.card import describe, versions
 from counterpoise.release.plan import Plan, check_replicates, plan_weigh
 from counterpoise.release.progress import Progress, shown
 from counterpoise.release.result import Release
-from counterpoise.release.stages import fit_weights, open_vault
+from counterpoise.release.stages import fit_weights, open_vault, request
 from counterpoise.release.work import Work
 from counterpoise.schema import Column, Schema
 from counterpoise.schema.reading import is_moment_like, is_number_like
@@ -76,7 +76,7 @@ def weigh(
     rows = _public_table(synthetic, plan.schema)
     _warn_once()
     asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
-    kept = Work.open(work, _request(plan) | asked)
+    kept = Work.open(work, request(plan) | asked)
     with shown(progress, plan) as said:
         return _run(private, rows, plan, kept, said, replicates, seed)
 
@@ -123,16 +123,6 @@ def _run(
     )
     said("done", 1.0)
     return made
-
-
-def _request(plan: Plan) -> dict[str, Any]:
-    """What tells one request from another, all of it public."""
-    return {
-        "counterpoise": counterpoise.__version__,
-        "schema": plan.schema.to_dict(),
-        "budget": plan.budget.to_dict(),
-        "weights": describe(WEIGHTERS, plan.weighter),
-    }
 
 
 def _digest(rows: pd.DataFrame) -> str:

@@ -17,7 +17,13 @@ from counterpoise.release.models import Models
 from counterpoise.release.plan import Plan, check_replicates, plan_release
 from counterpoise.release.progress import Progress, shown
 from counterpoise.release.result import Release
-from counterpoise.release.stages import fit_synthesizer, fit_weights, open_vault, settle_schema
+from counterpoise.release.stages import (
+    fit_synthesizer,
+    fit_weights,
+    open_vault,
+    request,
+    settle_schema,
+)
 from counterpoise.release.work import Work
 from counterpoise.synthesize import SYNTHESIZERS, Synthesizer
 from counterpoise.vault import REPLACE, Budget
@@ -73,7 +79,7 @@ def release(
     plan = plan_release(schema, budget, synthesizer, weights, rows, target, split)
     check_replicates(replicates)
     asked = {"rows": rows, "replicates": replicates, "seed": seed}
-    kept = Work.open(work, _request(plan) | asked)
+    kept = Work.open(work, request(plan) | asked)
     with shown(progress, plan) as said:
         return _run(table, plan, kept, said, rows, replicates, seed)
 
@@ -128,15 +134,3 @@ def _run(
     )
     said("done", 1.0)
     return made
-
-
-def _request(plan: Plan) -> dict[str, Any]:
-    """What tells one request from another, all of it public."""
-    return {
-        "counterpoise": counterpoise.__version__,
-        "schema": plan.schema.to_dict(),
-        "budget": plan.budget.to_dict(),
-        "synthesizer": describe(SYNTHESIZERS, plan.synthesizer),
-        "weights": describe(WEIGHTERS, plan.weighter),
-        "split": plan.split,
-    }

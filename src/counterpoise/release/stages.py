@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import counterpoise
 from counterpoise.errors import MethodError
 from counterpoise.release.assemble import derived_seed
+from counterpoise.release.card import describe
 from counterpoise.release.models import model_arrays, read_model
 from counterpoise.release.plan import Plan
 from counterpoise.release.work import Work
@@ -15,6 +17,19 @@ from counterpoise.synthesize import SYNTHESIZERS, Model
 from counterpoise.vault import Vault
 from counterpoise.weigh import WEIGHTERS, WeightModel
 from counterpoise.weigh.protocol import redrawable
+
+
+def request(plan: Plan) -> dict[str, Any]:
+    """What tells one request from another, all of it public."""
+    values: dict[str, Any] = {
+        "counterpoise": counterpoise.__version__,
+        "schema": plan.schema.to_dict(),
+        "budget": plan.budget.to_dict(),
+        "weights": describe(WEIGHTERS, plan.weighter),
+    }
+    if plan.synthesizer is not None:
+        values |= {"synthesizer": describe(SYNTHESIZERS, plan.synthesizer), "split": plan.split}
+    return values
 
 
 def open_vault(table: Any, plan: Plan, kept: Work, seed: int | None) -> Vault:
