@@ -9,13 +9,13 @@ The weights are those closest to uniform that bring the synthetic table there, s
 difference is uncertain:
 
     minimise  KL(w, uniform) + 1/2 sum_j (mean_w z_j - (T d)_j)^2 / softness_j,
-    T = V (V + S)^-1,  softness_j = (1 - T_jj) / 10,
+    T = V (V + S)^-1,  softness_j = (1 - T_jj) / 10 * P_j / (P_j + S_jj),
 
 with S the covariance of the noise, and V the diagonal of the prior variances under which
-a difference is believed as far as its block suggests, and no further than the synthesizer can be
-wrong. Where d is no larger than its noise, or the synthesizer knows better, T is 0
-and nothing moves. Charge: one sum of features of bounded norm, and a count for the number of rows
-where that is private. [PRIVACY: moment weights]
+a difference is believed as far as its block suggests, and no further than P, by which the
+synthesizer can plausibly be wrong. Where d is no larger than its noise, or the synthesizer knows
+better, T is near 0 and nothing moves. Charge: one sum of features of bounded norm, and a count for
+the number of rows where that is private. [PRIVACY: moment weights]
 """
 
 from __future__ import annotations
