@@ -1,0 +1,390 @@
+"""The blocks that feature maps are made of: a few features each, with the bound that is proved.
+
+A block is fixed for a schema and works on coded rows. Its bound holds for every row that the
+schema allows, not only for those seen; a query's sensitivity rests on it. The methods of all
+blocks are those of `Block`. [PRIVACY: importance weights]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from counterpoise.errors import MethodError
+from counterpoise.schema import Coded, Column, Schema
+from counterpoise.schema.coded import feature_names
+
+
+class Block(Protocol):
+    """A few features that belong together, fixed for a schema."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a feature."""
+        ...
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """For each feature, what it belongs to: the features of a group are scaled alike."""
+        ...
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        """For each feature, the columns that it is a function of."""
+        ...
+
+    @property
+    def bound(self) -> float:
+        """The largest norm of a row's vector."""
+        ...
+
+    def __call__(self, rows: Coded) -> np.ndarray:
+        """The features of each row."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """The block as JSON values."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class InterceptBlock:
+    """The constant one."""
+
+    names = ("1",)
+    groups = ("1",)
+    columns: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
+    bound = 1.0
+
+    def __call__(self, rows: Coded) -> np.ndarray:
+        return np.ones((len(rows), 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "intercept"}
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnsBlock:
+    """Every column's features, side by side."""
+
+    schema: Schema
+    one_hot: bool
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for column in self.schema for name in feature_names(column, self.one_hot))
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(
+            column.name for column in self.schema for _ in feature_names(column, self.one_hot)
+        )
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return tuple((name,) for name in self.groups)
+
+    @property
+    def bound(self) -> float:
+        return math.sqrt(sum(_largest_norm(column, self.one_hot) ** 2 for column in self.schema))
+
+    def __call__(self, rows: Coded) -> np.ndarray:
+        return (rows.one_hot() if self.one_hot else rows.unit_box())[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "columns", "one_hot": self.one_hot}
+
+
+@dataclass(frozen=True, eq=False)
+class SquaresBlock:
+    """The squares of what has an order."""
+
+    schema: Schema
+
+    @cached_property
+    def _positions(self) -> list[int]:
+        return [i for i, column in enumerate(self.schema) if column.kind != "categorical"]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.schema.names[i]}^2" for i in self._positions)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return tuple((self.schema.names[i],) for i in self._positions)
+
+    @property
+    def bound(self) -> float:
+        return math.sqrt(len(self._positions))
+
+    def __call__(self, rows: Coded) -> np.ndarray:
+        return rows.units[:, self._positions] ** 2
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "squares"}
+
+
+@dataclass(frozen=True, eq=False)
+class ProductsBlock:
+    """(x - mean x)(y - mean y) for the features x, y of each pair of columns."""
+
+    schema: Schema
+    pairs: tuple[tuple[str, str], ...]
+    centres: Mapping[str, np.ndarray]  # for each column, the mean of its features
+
+    @classmethod
+    def over(cls, synthetic: Coded, pairs: Sequence[tuple[str, str]]) -> ProductsBlock:
+        centres = {}
+        for name in sorted({name for pair in pairs for name in pair}):
+            values = _factor(synthetic, position_of(synthetic.schema, name))
+            centres[name] = values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
+        return cls(synthetic.schema, tuple(pairs), centres)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: position_of(self.schema, name) for name in self.centres}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(
+            f"{left} * {right}"
+            for x, y in self.pairs
+            for left in _factor_names(self.schema[x])
+            for right in _factor_names(self.schema[y])
+        )
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(
+            f"{x} * {y}"
+            for x, y in self.pairs
+            for _ in range(len(self.centres[x]) * len(self.centres[y]))
+        )
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            pair
+            for pair in self.pairs
+            for _ in range(len(self.centres[pair[0]]) * len(self.centres[pair[1]]))
+        )
+
+    @property
+    def bound(self) -> float:
+        # |x - c| is at most |x| + |c|, and the norm of an outer product is the product of norms.
+        reach = {
+            name: _largest_norm(self.schema[name], one_hot=True) + float(np.linalg.norm(centre))
+            for name, centre in self.centres.items()
+        }
+        return math.sqrt(sum((reach[x] * reach[y]) ** 2 for x, y in self.pairs))
+
+    def __call__(self, rows: Coded) -> np.ndarray:
+        centred = {
+            name: np.asfortranarray(_factor(rows, self._positions[name]) - centre)
+            for name, centre in self.centres.items()
+        }
+        products = np.empty((len(rows), len(self.groups)), order="F")
+        place = 0
+        for x, y in self.pairs:
+            for left in centred[x].T:
+                width = centred[y].shape[1]
+                np.multiply(left[:, None], centred[y], out=products[:, place : place + width])
+                place += width
+        return products
+
+    def to_dict(self) -> dict[str, Any]:
+        centres = {name: centre.tolist() for name, centre in self.centres.items()}
+        return {
+            "kind": "products",
+            "pairs": [list(pair) for pair in self.pairs],
+            "centres": centres,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class CellsBlock:
+    """Indicators of the cells of two-way tables."""
+
+    schema: Schema
+    pairs: tuple[tuple[str, str], ...]
+    most: int
+
+    def _size(self, name: str) -> int:
+        return min(self.schema[name].size, self.most)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(
+            f"{x} = {i}, {y} = {j}"
+            for x, y in self.pairs
+            for i in range(self._size(x))
+            for j in range(self._size(y))
+        )
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(
+            f"{x}, {y}" for x, y in self.pairs for _ in range(self._size(x) * self._size(y))
+        )
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            pair for pair in self.pairs for _ in range(self._size(pair[0]) * self._size(pair[1]))
+        )
+
+    @property
+    def bound(self) -> float:
+        return math.sqrt(len(self.pairs))
+
+    def __call__(self, rows: Coded) -> np.ndarray:
+        features = np.zeros((len(rows), len(self.groups)), order="F")
+        every, place = np.arange(len(rows)), 0
+        for x, y in self.pairs:
+            cell = self._grouped(rows, x) * self._size(y) + self._grouped(rows, y)
+            features[every, place + cell] = 1.0
+            place += self._size(x) * self._size(y)
+        return features
+
+    def _grouped(self, rows: Coded, name: str) -> np.ndarray:
+        codes = rows.codes[:, rows.schema.names.index(name)].astype(np.int64)
+        return codes * self._size(name) // self.schema[name].size
+
+    def to_dict(self) -> dict[str, Any]:
+        pairs = [list(pair) for pair in self.pairs]
+        return {"kind": "cells", "pairs": pairs, "most": self.most}
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentsBlock:
+    """Projections of the one-hot features."""
+
+    schema: Schema
+    centre: np.ndarray
+    directions: np.ndarray  # orthonormal columns
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"component {i + 1}" for i in range(self.directions.shape[1]))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return (self.schema.names,) * len(self.names)
+
+    @property
+    def bound(self) -> float:
+        # A projection is no longer than what is projected; the directions are orthonormal up to
+        # rounding.
+        columns = ColumnsBlock(self.schema, one_hot=True)
+        return (columns.bound + float(np.linalg.norm(self.centre))) * (1 + 1e-9)
+
+    def __call__(self, rows: Coded) -> np.ndarray:
+        return (rows.one_hot()[0] - self.centre) @ self.directions
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": "components",
+            "centre": self.centre.tolist(),
+            "directions": self.directions.tolist(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class FourierBlock:
+    """Cosines of the one-hot features."""
+
+    schema: Schema
+    # Kept as numbers, not as a seed: another version of numpy may draw others.
+    frequencies: np.ndarray
+    phases: np.ndarray
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"cosine {i + 1}" for i in range(len(self.phases)))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return (self.schema.names,) * len(self.names)
+
+    @property
+    def bound(self) -> float:
+        return math.sqrt(len(self.phases))
+
+    def __call__(self, rows: Coded) -> np.ndarray:
+        return np.cos(rows.one_hot()[0] @ self.frequencies + self.phases)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": "fourier",
+            "frequencies": self.frequencies.tolist(),
+            "phases": self.phases.tolist(),
+        }
+
+
+BLOCKS: dict[str, Callable[[Schema, Mapping[str, Any]], Block]] = {
+    "intercept": lambda schema, values: InterceptBlock(),
+    "columns": lambda schema, values: ColumnsBlock(schema, values["one_hot"]),
+    "squares": lambda schema, values: SquaresBlock(schema),
+    "products": lambda schema, values: ProductsBlock(
+        schema,
+        tuple((x, y) for x, y in values["pairs"]),
+        {name: np.array(centre) for name, centre in values["centres"].items()},
+    ),
+    "cells": lambda schema, values: CellsBlock(
+        schema, tuple((x, y) for x, y in values["pairs"]), values["most"]
+    ),
+    "components": lambda schema, values: ComponentsBlock(
+        schema, np.array(values["centre"]), np.array(values["directions"])
+    ),
+    "fourier": lambda schema, values: FourierBlock(
+        schema,
+        np.array(values["frequencies"]).reshape(-1, len(values["phases"])),
+        np.array(values["phases"]),
+    ),
+}
+
+
+def _largest_norm(column: Column, one_hot: bool) -> float:
+    """The largest norm of a column's features: its unit value or one indicator, or null."""
+    if one_hot and column.kind == "categorical":
+        return 1.0
+    # A null is 1/2 in the unit box, beside its indicator.
+    return math.sqrt(1.25) if column.nullable else 1.0
+
+
+def _factor(rows: Coded, position: int) -> np.ndarray:
+    """A column's features as a factor of products: categories but the first, or the unit value."""
+    column = rows.schema.columns[position]
+    if column.kind != "categorical":
+        return rows.units[:, position : position + 1]
+    return (rows.codes[:, position : position + 1] == np.arange(1, column.cells)).astype(float)
+
+
+def _factor_names(column: Column) -> list[str]:
+    if column.kind != "categorical":
+        return [column.name]
+    return [f"{column.name}={category}" for category in (column.categories or ())[1:]]
+
+
+def position_of(schema: Schema, name: str) -> int:
+    """The place of a column, which has to be there."""
+    if name not in schema.names:
+        raise MethodError(f"features: the schema has no column {name!r}")
+    return schema.names.index(name)
