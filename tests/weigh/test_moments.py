@@ -6,6 +6,7 @@ import pytest
 
 from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Column, Schema
+from counterpoise.synthesize import Independent
 from counterpoise.vault import Budget, Vault
 from counterpoise.weigh import MomentModel, Moments, moments
 from counterpoise.weigh.features import Linear, OneHot, PairProducts, Products, Squares
@@ -238,3 +239,31 @@ def test_the_number_of_rows_is_paid_for_where_it_is_private():
             queries[neighbours] = [spend.query for spend in vault.ledger.spends]
     assert queries["add-remove"] == ["number of rows", "sums of 4 features"]
     assert queries["replace"] == ["sums of 4 features"]
+
+
+def test_doubt_about_rare_relations_leaves_the_replicates_their_rows():
+    """Seeded: three columns of many rare categories, whose noisy relations say next to nothing."""
+    generator = np.random.default_rng(0)
+    categories = [f"c{i}" for i in range(12)]
+    chances = np.geomspace(1, 0.001, 12)
+    names = ["a", "b", "c"]
+    private = pd.DataFrame(
+        {name: generator.choice(categories, 4000, p=chances / chances.sum()) for name in names}
+    ).assign(x=generator.random(4000))
+    schema = Schema(
+        [*(Column.categorical(name, categories) for name in names), Column.continuous("x", 0, 1)]
+    )
+    with Vault(private, schema, Budget(1.0, 1e-6), seed=1) as vault:
+        first, second = vault.budget.whole.split(0.8, 0.2)
+        synthesizer = Independent().fit(vault, first)
+        synthetic = synthesizer.sample(4000, seed=1)
+        model = Moments(target="a").fit(vault, synthetic, second, synthesizer)
+    columns = replicate_weights(
+        model, synthetic, 20, population=4000, synthesizer=synthesizer, seed=2
+    ).astype(float)
+    effective = columns.sum(axis=0) ** 2 / (columns**2).sum(axis=0)
+    assert np.median(effective) > 1000
+    assert effective.min() > 50
+    means = synthetic["x"].to_numpy() @ columns / 4000
+    # Three times the deviation of a mean of 4,000 private rows would be generous already.
+    assert means.std() < 3 * 0.29 / 4000**0.5

@@ -19,9 +19,10 @@ from counterpoise.weigh.standardise import Standardised
 
 REDRAWS = 30
 MOST_ROWS = 10_000
-# The variance of true differences between white means, whose rows have variance one, is hardly
+# The variance of true differences between means of normal features, in units of theirs, is hardly
 # larger. It matters where the noise is as large, which then moves nothing.
 LARGEST_DIFFERENCE = 10.0
+NORMAL_KURTOSIS = 3.0
 
 
 def is_measured(features: Standardised, synthesizer: Redrawable | None) -> np.ndarray:
@@ -44,7 +45,7 @@ def plausible_variances(
     # What is known is of the features themselves, not of clipped ones.
     values = replace(features, bound=np.inf)(some)
     measured = is_measured(features, synthesizer)
-    anything = np.where(measured, 0.0, LARGEST_DIFFERENCE * values.var(axis=0))
+    anything = np.where(measured, 0.0, _unmeasured(values))
     found: np.ndarray = directions.T**2 @ anything
     if synthesizer is None:
         return found
@@ -55,6 +56,19 @@ def plausible_variances(
             found += _within_cells(values[:, chosen] @ directions[chosen], columns, some)
     centred = (values - values.mean(axis=0)) @ directions
     return found + _missed(centred, some, synthesizer)
+
+
+def _unmeasured(values: np.ndarray) -> np.ndarray:
+    """How large the squared difference of means may be where nothing was measured.
+
+    A feature that is far from its mean in a part p of the rows has a kurtosis of about 1 / p, and
+    a mean that moves by sqrt(p) deviations when that part is doubled: the rarer, the less.
+    """
+    centred = values - values.mean(axis=0)
+    variance = (centred**2).mean(axis=0)
+    fourth = np.maximum((centred**4).mean(axis=0), np.finfo(float).tiny)
+    kurtosis = np.maximum(fourth / np.maximum(variance, 1e-150) ** 2, NORMAL_KURTOSIS)
+    return LARGEST_DIFFERENCE * NORMAL_KURTOSIS / kurtosis * variance
 
 
 def _missed(values: np.ndarray, rows: Coded, synthesizer: Redrawable) -> np.ndarray:

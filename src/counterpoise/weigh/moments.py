@@ -52,6 +52,10 @@ if TYPE_CHECKING:
 # The part of the share that the number of private rows gets, where it is private. The features
 # are centred at the synthetic means, so an error in it only scales the difference.
 TOTAL_FRACTION = 0.05
+# A white difference, which is about one of correlations, is likely to be no larger than this; and
+# so many of them tell less of how large they are than that does.
+LIKELY_DIFFERENCE = 0.1
+FEW = 20
 # How softly a mean is matched whose difference is not believed at all; one that is believed
 # wholly is matched nearly exactly, but never without any softness, so that a solution exists.
 SOFTNESS = 0.1
@@ -147,7 +151,7 @@ class Moments:
             noise_scale=_deviation(answer) / population,
             trust=_joint_trust(alone.trust, noise),
             softness=_own_softness(alone.trust, np.diag(noise), plausible),
-            doubt=_doubt(alone, np.diag(noise), plausible),
+            doubt=_doubt(alone, np.diag(noise), plausible, whitening.blocks),
             population=population,
             theta=np.zeros(len(differences)),
             private=answer.private,
@@ -194,12 +198,17 @@ def _joint_trust(alone: np.ndarray, noise: np.ndarray) -> np.ndarray:
     return np.linalg.solve(noise + np.diag(prior), np.diag(prior)).T
 
 
-def _doubt(found: Shrinkage, noise: np.ndarray, plausible: np.ndarray) -> np.ndarray:
+def _doubt(
+    found: Shrinkage, noise: np.ndarray, plausible: np.ndarray, blocks: np.ndarray
+) -> np.ndarray:
     """The squared error of each shrunken difference, as that of the private table's own means.
 
-    At least as large as with the widest prior there is, because the fitted one may be wrong.
+    The prior that was fitted to a block of few differences may be wrong: there the error is at
+    least that of a prior as wide as differences are likely to be, and less so the more there are.
     """
-    return np.maximum(found.variance, noise * plausible / (noise + plausible))
+    prior = np.minimum(plausible, LIKELY_DIFFERENCE**2)
+    size = (blocks[:, None] == blocks).sum(axis=1)
+    return np.maximum(found.variance, FEW / (FEW + size) * noise * prior / (noise + prior))
 
 
 def _own_softness(trust: np.ndarray, noise: np.ndarray, plausible: np.ndarray) -> np.ndarray:
