@@ -235,3 +235,17 @@ def test_relations_with_the_target_come_first_and_others_only_where_they_are_rea
     assert choose_features(schema, "b", quiet)[2].pairs == (("a", "c"),)
     with pytest.raises(MethodError, match="shoe"):
         choose_features(schema, "shoe", quiet)
+
+
+def test_a_null_takes_no_part_in_products():
+    """Its place in the middle of the scale would show who has nulls, not how values relate."""
+    schema = Schema(
+        [Column.integer("age", 0, 10), Column.continuous("income", 0, 1, nullable=True)]
+    )
+    table = pd.DataFrame({"age": [1, 5, 9, 0, 10], "income": [0.1, 0.2, 0.3, None, None]})
+    rows = schema.encode(table)
+    [block] = PairProducts().over(rows).blocks
+    assert block.centres["income"] == pytest.approx([0.2])
+    products = block(rows)[:, 0]
+    assert products[3:].tolist() == [0.0, 0.0]
+    assert (products[[0, 2]] > 0).all()

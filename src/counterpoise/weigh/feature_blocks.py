@@ -135,7 +135,11 @@ class SquaresBlock:
 
 @dataclass(frozen=True, eq=False)
 class ProductsBlock:
-    """(x - mean x)(y - mean y) for the features x, y of each pair of columns."""
+    """(x - mean x)(y - mean y) for the features x, y of each pair of columns; 0 where one is null.
+
+    A null has no place on a column's scale: a product that gave it one would show who has nulls,
+    and not how the values go together.
+    """
 
     schema: Schema
     pairs: tuple[tuple[str, str], ...]
@@ -145,7 +149,8 @@ class ProductsBlock:
     def over(cls, synthetic: Coded, pairs: Sequence[tuple[str, str]]) -> ProductsBlock:
         centres = {}
         for name in sorted({name for pair in pairs for name in pair}):
-            values = _factor(synthetic, position_of(synthetic.schema, name))
+            position = position_of(synthetic.schema, name)
+            values = _factor(synthetic, position)[~_is_null(synthetic, position)]
             centres[name] = values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
         return cls(synthetic.schema, tuple(pairs), centres)
 
@@ -189,7 +194,7 @@ class ProductsBlock:
 
     def __call__(self, rows: Coded) -> np.ndarray:
         centred = {
-            name: np.asfortranarray(_factor(rows, self._positions[name]) - centre)
+            name: np.asfortranarray(_centred(rows, self._positions[name], centre))
             for name, centre in self.centres.items()
         }
         products = np.empty((len(rows), len(self.groups)), order="F")
@@ -375,6 +380,18 @@ def _factor(rows: Coded, position: int) -> np.ndarray:
     if column.kind != "categorical":
         return rows.units[:, position : position + 1]
     return (rows.codes[:, position : position + 1] == np.arange(1, column.cells)).astype(float)
+
+
+def _is_null(rows: Coded, position: int) -> np.ndarray:
+    nulls: np.ndarray = rows.codes[:, position] == rows.schema.columns[position].cells
+    return nulls
+
+
+def _centred(rows: Coded, position: int, centre: np.ndarray) -> np.ndarray:
+    """A factor less its mean, and 0 where it is null."""
+    values = _factor(rows, position) - centre
+    values[_is_null(rows, position)] = 0.0
+    return values
 
 
 def _factor_names(column: Column) -> list[str]:

@@ -68,6 +68,9 @@ LEAST_SEEN = 0.5
 LEAST_FRACTION = 0.5
 # What may be added to the softness until it is, from much to little.
 EXTRA_SOFTNESS = tuple(np.geomspace(200.0, 0.02, 27).tolist())
+# What shrinkage hides moves the means of a replicate by no more than takes half of its rows: of
+# many differences that nobody could see, rows have no more to tell.
+MOST_HIDDEN = math.log(2)
 # Above this many numbers, the whitened rows are kept in single precision.
 SINGLE_PRECISION = 20_000_000
 
@@ -337,6 +340,8 @@ class MomentModel:
         shifts = self._sample_shifts(rows, redraws) + self.whitening.directions.T @ noise
         moved = centres + self.trust @ (shifts - centres)
         hidden = np.maximum(self.doubt - moved.var(axis=1), 0)
+        # White means that move by h take about exp(-|h|^2) of the effective rows.
+        hidden *= min(1.0, MOST_HIDDEN / max(float(hidden.sum()), MOST_HIDDEN))
         # A white mean moves by 1 / (1 + softness) of its target.
         hidden = (1 + self.softness) * np.sqrt(hidden)
         moved += hidden[:, None] * normal(size=(size, count))
