@@ -69,7 +69,7 @@ PENALTY = 0.1  # lambda of the papers' logistic regression
 
 # What a measurement may cost at most: rows of the linear model and the sliced distance (more are
 # represented by so many of equal weight), points of the network, and directions.
-MOST_ROWS, MLP_POINTS, DIRECTIONS = 40_000, 5_000, 50
+MOST_ROWS, MLP_POINTS, DIRECTIONS = 40_000, 2_000, 50
 
 # Three-way marginals of more columns than this take AIM minutes: pairs instead.
 MOST_COLUMNS_OF_TRIPLES = 30

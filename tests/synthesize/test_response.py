@@ -3,13 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesize import Aim, Marginals
 from counterpoise.synthesize.graphical import Measurement, fit
 from counterpoise.synthesize.graphical.fit import combine
 from counterpoise.synthesize.redraw import Remeasurement, Table, rake
-from counterpoise.synthesize.response import Response
+from counterpoise.synthesize.response import Response, _centred_values
 from counterpoise.vault import Budget, Vault
 
 SCHEMA = Schema(
@@ -107,3 +108,14 @@ def test_raked_weights_have_the_totals_of_the_tables():
 
 def test_nothing_to_rake_to_leaves_rows_alike():
     assert rake(np.zeros(3), [np.array([0, 0, 1])], [np.array([1.0, 1.0])]).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("rows", "cells"), [(40, 90), (90, 40)])
+def test_few_rows_and_few_cells_are_solved_alike(rows, cells):
+    generator = np.random.default_rng(0)
+    indicators = (generator.random((rows, cells)) < 0.2).astype(float)
+    penalty, right = 0.1 + generator.random(cells), generator.normal(size=(cells, 3))
+    centred = indicators - indicators.mean(axis=0)
+    expected = centred @ np.linalg.solve(7 * centred.T @ centred + np.diag(penalty), right)
+    found = _centred_values(sparse.csr_array(indicators), 7.0, penalty, right)
+    assert found == pytest.approx(expected, abs=1e-10)

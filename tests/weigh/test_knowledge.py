@@ -11,7 +11,12 @@ from counterpoise.synthesize import Independent, Marginals
 from counterpoise.vault import Budget, Vault
 from counterpoise.weigh import Moments
 from counterpoise.weigh.features import Features, OneHot, Products, RandomFourier, Squares
-from counterpoise.weigh.knowledge import LARGEST_DIFFERENCE, is_measured, plausible_variances
+from counterpoise.weigh.knowledge import (
+    LARGEST_DIFFERENCE,
+    _within_cells,
+    is_measured,
+    plausible_variances,
+)
 from counterpoise.weigh.standardise import Standardised
 
 SCHEMA = Schema(
@@ -134,3 +139,13 @@ def test_weights_leave_alone_what_the_synthesizer_knows_better():
                 means = weights @ synthetic.to_numpy(dtype=float) / len(synthetic)
                 errors[told].append(((means - table.mean().to_numpy()) ** 2).mean())
     assert np.mean(errors[True]) < 0.8 * np.mean(errors[False])
+
+
+def test_rows_of_a_cell_move_together():
+    rows = SCHEMA.encode(private(3, 200))
+    values = np.column_stack([rows.units[:, 0], rows.units[:, 0] ** 2])
+    expected = np.zeros((2, 2))
+    for code in np.unique(rows.codes[:, 0]):
+        there = values[rows.codes[:, 0] == code]
+        expected += (len(there) / 200) ** 2 * np.cov(there.T, bias=True)
+    assert _within_cells(values, ("x",), rows) == pytest.approx(expected)

@@ -18,7 +18,7 @@ from counterpoise.evaluate.points import check_schemas, checked_shares, coordina
 from counterpoise.schema import Coded
 
 # Of the entropic transport: its temperature, as a part of the mean cost, and its iterations.
-SMOOTHING, SINKHORN_STEPS, TINY = 0.02, 100, 1e-300
+SMOOTHING, SINKHORN_STEPS, TINY = 0.01, 30, 1e-300
 
 # Points from which the bandwidth of a kernel is taken.
 BANDWIDTH_POINTS = 1000

@@ -90,17 +90,36 @@ class Response:
         rows = self.indicators[:: max(1, self.indicators.shape[0] // MOST_ROWS)]
         scale = self.total / max(1, rows.shape[0])
         chosen = np.sort(np.argsort(self.expected)[-MOST_CELLS:])
-        part = rows[:, chosen]
-        means = np.asarray(part.mean(axis=0)).reshape(-1)
-        # n C + tau s^2
-        hessian = scale * (part.T @ part).toarray() - self.total * np.outer(means, means)
-        hessian[np.diag_indices_from(hessian)] += self.penalty[chosen]
-        right = changes[chosen] - (self.penalty * self.potentials)[chosen, None]
-        potentials = linalg.cho_solve(linalg.cho_factor(hessian, overwrite_a=True), right)
-        values = part @ potentials
-        values -= values.mean(axis=0)
+        part, penalty = rows[:, chosen], self.penalty[chosen]
+        right = changes[chosen] - (penalty * self.potentials[chosen])[:, None]
+        values = _centred_values(part, scale, penalty, right)
         found: np.ndarray = scale * (rows.T @ values)
         return found
+
+
+def _centred_values(
+    rows: sparse.csr_array, scale: float, penalty: np.ndarray, right: np.ndarray
+) -> np.ndarray:
+    """B dtheta for B = rows less their mean, and (scale B'B + penalty) dtheta = right."""
+    if rows.shape[0] < rows.shape[1]:
+        # B (scale B'B + P)^-1 = (scale B P^-1 B' + 1)^-1 B P^-1
+        scaled = rows / penalty
+        inner = scale * _centred(_centred((scaled @ rows.T).toarray()).T)
+        inner[np.diag_indices_from(inner)] += 1
+        return _solve(inner, _centred(scaled @ right))
+    means = np.asarray(rows.mean(axis=0)).reshape(-1)
+    inner = scale * ((rows.T @ rows).toarray() - rows.shape[0] * np.outer(means, means))
+    inner[np.diag_indices_from(inner)] += penalty
+    return _centred(rows @ _solve(inner, right))
+
+
+def _centred(values: np.ndarray) -> np.ndarray:
+    return values - values.mean(axis=0)
+
+
+def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    found: np.ndarray = linalg.cho_solve(linalg.cho_factor(matrix, overwrite_a=True), right)
+    return found
 
 
 def _indicators(tables: Sequence[Table], rows: int) -> sparse.csr_array:

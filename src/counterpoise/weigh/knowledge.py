@@ -53,7 +53,8 @@ def plausible_variances(
     for columns in dict.fromkeys(sets):
         chosen = np.array([there == columns for there in sets]) & measured
         if chosen.any():
-            found += _within_cells(values[:, chosen] @ directions[chosen], columns, some)
+            within = _within_cells(values[:, chosen], columns, some)
+            found += ((within @ directions[chosen]) * directions[chosen]).sum(axis=0)
     centred = (values - values.mean(axis=0)) @ directions
     return found + _missed(centred, some, synthesizer)
 
@@ -81,17 +82,16 @@ def _missed(values: np.ndarray, rows: Coded, synthesizer: Redrawable) -> np.ndar
 
 
 def _within_cells(values: np.ndarray, columns: tuple[str, ...], rows: Coded) -> np.ndarray:
-    """The variance of each mean, when the rows of a cell of these columns move within it together.
+    """The covariance of means, when the rows of a cell of these columns move within it together.
 
-    sum_c p_c^2 Var_c over the cells c
+    sum_c p_c^2 Cov_c over the cells c
     """
     places = [rows.schema.names.index(name) for name in columns]
     codes = np.ascontiguousarray(rows.codes[:, places])
     _, cell, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    order = np.argsort(cell.reshape(-1), kind="stable")
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    values = values[order]
-    means = np.add.reduceat(values, starts, axis=0) / counts[:, None]
-    squares = np.add.reduceat(values**2, starts, axis=0) / counts[:, None]
-    found: np.ndarray = (counts / len(rows)) ** 2 @ np.maximum(squares - means**2, 0)
+    cell = cell.reshape(-1)
+    means = np.stack([np.bincount(cell, column) for column in values.T], axis=1) / counts[:, None]
+    # p_c^2 Cov_c = (1/N^2) sum_i n_c (x_i - mean_c)(x_i - mean_c)'
+    left = (values - means[cell]) * np.sqrt(counts[cell])[:, None] / len(rows)
+    found: np.ndarray = left.T @ left
     return found
