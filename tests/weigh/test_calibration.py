@@ -8,7 +8,6 @@ from scipy.special import logsumexp
 from counterpoise.weigh import calibration
 from counterpoise.weigh.calibration import (
     calibrate,
-    calibrate_many,
     effective_fraction,
     tilted_mean,
     weighted_moments,
@@ -87,9 +86,6 @@ def test_no_rows_and_no_features_have_a_solution():
     assert calibrate(np.empty((5, 0)), np.zeros(0), np.zeros(0)).shape == (0,)
     assert effective_fraction(np.empty((0, 2)), np.zeros(2)) == 1.0
     assert tilted_mean(np.empty((0, 2)), np.zeros(2)).tolist() == [0.0, 0.0]
-    base = np.array([[1.0], [3.0]])
-    found = calibrate_many(np.empty((2, 0)), base, np.empty((0, 1)), np.empty(0), np.empty(0))
-    assert found.tolist() == [[0.5], [1.5]]
 
 
 def test_one_row_keeps_its_weight():
@@ -124,33 +120,6 @@ def test_moments_are_those_of_the_tilted_rows(monkeypatch):
     mean, covariance = weighted_moments(rows, theta)
     assert mean == pytest.approx(weights @ rows)
     assert covariance == pytest.approx(np.cov(rows.T, aweights=weights, ddof=0))
-
-
-def test_many_calibrations_are_as_good_as_one_by_one():
-    generator = np.random.default_rng(1)
-    rows, softness = made(400), np.full(3, 0.05)
-    target = np.array([0.4, -0.2, 0.0])
-    theta = calibrate(rows, target, softness)
-    targets = target[:, None] + 0.1 * generator.normal(size=(3, 6))
-    base = generator.poisson(1.0, size=(400, 6)).astype(float)
-    found = calibrate_many(rows, base, targets, softness, theta, steps=60)
-    assert found.mean(axis=0) == pytest.approx(np.ones(6))
-    for column in range(6):
-        # Integer base weights are copies of rows.
-        copies = np.repeat(rows, base[:, column].astype(int), axis=0)
-        own = calibrate(copies, targets[:, column], softness)
-        expected = base[:, column] * np.exp(rows @ own)
-        expected /= expected.mean()
-        assert found[:, column] == pytest.approx(expected, rel=0.01, abs=1e-3)
-
-
-def test_many_calibrations_survive_rows_of_no_weight_and_huge_exponents():
-    rows = np.array([[200.0], [0.0], [1.0]], dtype=np.float32)
-    base = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]], dtype=np.float32)
-    found = calibrate_many(rows, base, np.zeros((1, 2)), np.ones(1), np.ones(1))
-    assert np.isfinite(found).all()
-    assert found.mean(axis=0) == pytest.approx(np.ones(2), rel=1e-5)
-    assert found[0, 0] == 0.0
 
 
 def test_the_effective_fraction_is_kishs():

@@ -20,9 +20,12 @@ import numpy as np
 
 CHUNK_ROWS = 32_768
 FIRST_ROWS = 10_000  # where the solution starts, when there are several times as many rows
-SHARED_ROWS = 100_000  # for a Hessian that many solutions share
 MOST_STEPS = 60
 STEPS_WITH_A_HESSIAN = 20  # before another is worked out
+GAIN = 0.1  # the part of the Newton decrement that a step may leave before that
+
+# The variance of a white coordinate among a part of the rows from which they can tell of it.
+LEAST_SEEN = 0.5
 
 
 def calibrate(
@@ -73,25 +76,27 @@ def effective_fraction(rows: np.ndarray, theta: np.ndarray) -> float:
 def _newton(
     rows: np.ndarray, target: np.ndarray, softness: np.ndarray, theta: np.ndarray
 ) -> np.ndarray:
-    """Newton's method with a Hessian a step."""
-    value, _ = _dual(rows, target, softness, theta)
+    """Newton's method, with another Hessian whenever the last one brought too little."""
+    value, mean = _dual(rows, target, softness, theta)
     enough, rounding = _precision(rows)
+    hessian, decrement = weighted_moments(rows, theta)[1] + np.diag(softness), math.inf
     for _ in range(MOST_STEPS):
-        mean, covariance = weighted_moments(rows, theta)
-        gradient = mean - target + softness * theta
-        step = -_solve(covariance + np.diag(softness), gradient)
-        decrement = float(-gradient @ step)
+        gradient, before = mean - target + softness * theta, decrement
+        step, decrement = _step(hessian, gradient)
+        if decrement > GAIN * before:
+            hessian = weighted_moments(rows, theta)[1] + np.diag(softness)
+            step, decrement = _step(hessian, gradient)
         if decrement < enough:
             break
         length = 1.0
         while length > 1e-8:
-            tried, _ = _dual(rows, target, softness, theta + length * step)
+            tried, tried_mean = _dual(rows, target, softness, theta + length * step)
             if tried <= value - 0.1 * length * decrement + rounding:
                 break
             length /= 2
         else:
             break
-        theta, value = theta + length * step, tried
+        theta, value, mean = theta + length * step, tried, tried_mean
     return theta
 
 
@@ -112,8 +117,8 @@ def _descend(
     length = 1.0
     for _ in range(STEPS_WITH_A_HESSIAN):
         gradient = mean - target + softness * theta
-        step = -_solve(hessian, gradient)
-        if float(-gradient @ step) < enough:
+        step, decrement = _step(hessian, gradient)
+        if decrement < enough:
             return theta, True
         tried, tried_mean = _dual(rows, target, softness, theta + length * step)
         if tried <= value + rounding:
@@ -129,7 +134,14 @@ def _precision(rows: np.ndarray) -> tuple[float, float]:
     return (1e-12, 1e-13) if rows.dtype == np.float64 else (1e-9, 1e-7)
 
 
-def _solve(hessian: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _step(hessian: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, float]:
+    """A step of Newton's method, and its decrement."""
+    step = -solve(hessian, gradient)
+    return step, float(-gradient @ step)
+
+
+def solve(hessian: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The solution, or the smallest of the best where there is none."""
     try:
         return np.linalg.solve(hessian, right)
     except np.linalg.LinAlgError:
@@ -173,7 +185,11 @@ def tilted_mean(rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 def weighted_moments(rows: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of the rows under the weights exp(rows.theta)."""
-    weights, _ = _tilt(rows, theta)
+    return moments_under(rows, _tilt(rows, theta)[0])
+
+
+def moments_under(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the rows under weights that add up to one."""
     mean = weighted_mean(rows, weights)
     second = np.zeros((len(mean), len(mean)))
     for start in range(0, len(rows), CHUNK_ROWS):
@@ -181,62 +197,3 @@ def weighted_moments(rows: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, n
         scaled = rows[part] * np.sqrt(weights[part]).astype(rows.dtype)[:, None]
         second += scaled.T @ scaled  # numpy sees the symmetry and does half the work
     return mean, second - np.outer(mean, mean)
-
-
-def calibrate_many(
-    rows: np.ndarray,
-    base: np.ndarray,
-    targets: np.ndarray,
-    softness: np.ndarray,
-    theta: np.ndarray,
-    steps: int = 12,
-) -> np.ndarray:
-    """The weights for many base weights and targets at once, one a column, averaging to one.
-
-    All start at `theta`, the solution of uniform base weights, and share its Hessian, so a step
-    is two matrix products for all of them together; a step that goes up is halved.
-    """
-    count = base.shape[1]
-    if rows.shape[1] == 0 or len(rows) == 0:
-        return base / base.mean(axis=0, dtype=float) if len(rows) else base
-    _, covariance = weighted_moments(thinned(rows, SHARED_ROWS), theta)
-    hessian = covariance + np.diag(softness)
-    thetas = np.repeat(theta[:, None], count, axis=1)
-    lengths = np.ones(count)
-    weights, values = _many(rows, base, targets, softness, thetas)
-    for _ in range(steps):
-        means = (rows.T @ weights).astype(float) / len(rows)
-        gradients = means - targets + softness[:, None] * thetas
-        moves = -_solve(hessian, gradients)
-        decrements = -(gradients * moves).sum(axis=0)
-        # What is left to gain is far below the noise that the replicates are to show.
-        if decrements.max() < 1e-6:
-            break
-        tried = thetas + lengths * moves
-        tried_weights, tried_values = _many(rows, base, targets, softness, tried)
-        better = tried_values <= values + 1e-7
-        thetas[:, better], values[better] = tried[:, better], tried_values[better]
-        weights[:, better] = tried_weights[:, better]
-        lengths = np.where(better, np.minimum(1.0, 2 * lengths), lengths / 4)
-    return weights
-
-
-def _many(
-    rows: np.ndarray,
-    base: np.ndarray,
-    targets: np.ndarray,
-    softness: np.ndarray,
-    thetas: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    weights = rows @ thetas.astype(rows.dtype)
-    # The largest among the rows that there are in a replicate: they cannot all vanish.
-    top = weights.max(axis=0, where=base > 0, initial=-np.inf)
-    weights -= top
-    np.minimum(weights, 0, out=weights)
-    np.exp(weights, out=weights)
-    weights *= base
-    sizes = weights.mean(axis=0, dtype=float)
-    values = top.astype(float) + np.log(sizes / base.mean(axis=0, dtype=float))
-    values = values - (thetas * targets).sum(axis=0) + 0.5 * (softness[:, None] * thetas**2).sum(0)
-    weights /= sizes.astype(rows.dtype)
-    return weights, values

@@ -32,8 +32,8 @@ from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import REPLACE, NoisySums, Share, Vault
 from counterpoise.weigh.calibration import (
+    LEAST_SEEN,
     calibrate,
-    calibrate_many,
     effective_fraction,
     thinned,
     tilted_mean,
@@ -41,6 +41,7 @@ from counterpoise.weigh.calibration import (
 from counterpoise.weigh.choose_features import choose_features
 from counterpoise.weigh.features import Features, Recipe
 from counterpoise.weigh.knowledge import is_measured, plausible_variances
+from counterpoise.weigh.many_calibrations import calibrate_many
 from counterpoise.weigh.protocol import WEIGHTERS, Redrawable
 from counterpoise.weigh.shrinkage import Shrinkage, shrink
 from counterpoise.weigh.standardise import Standardised, chunks
@@ -62,8 +63,9 @@ SOFTNESS = 0.1
 LEAST_SOFTNESS = 1e-6
 # A feature of which the ones before it leave less than this part of the variance is not matched.
 LEAST_VARIANCE = 1e-3
-# The variance of a white coordinate among a part of the rows from which they can tell of it.
-LEAST_SEEN = 0.5
+# A coordinate that fewer rows than this carry is not matched; and the rows it is told from.
+LEAST_ROWS = 10
+MOST_ROWS = 50_000
 # The effective sample size has to be this part of the rows, or the private table's number of rows.
 LEAST_FRACTION = 0.5
 # What may be added to the softness until it is, from much to little.
@@ -146,15 +148,16 @@ class Moments:
         noise_root = _deviation(answer) / population * whitening.directions
         noise = noise_root.T @ noise_root
         alone = _shrink(differences, np.diag(noise), plausible, whitening.blocks)
+        trust = _joint_trust(_prior(alone.trust, np.diag(noise)), noise)
         model = MomentModel(
             schema=vault.schema,
             standardised=standardised,
             whitening=whitening,
             differences=differences,
             noise_scale=_deviation(answer) / population,
-            trust=_joint_trust(alone.trust, noise),
+            trust=trust,
             softness=_own_softness(alone.trust, np.diag(noise), plausible),
-            doubt=_doubt(alone, np.diag(noise), plausible, whitening.blocks),
+            doubt=_doubt(alone, trust, noise, plausible, whitening.blocks),
             population=population,
             theta=np.zeros(len(differences)),
             private=answer.private,
@@ -194,24 +197,37 @@ def _shrink(
     return found
 
 
-def _joint_trust(alone: np.ndarray, noise: np.ndarray) -> np.ndarray:
+def _prior(trust: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The prior variance v under which a difference is believed that far: v / (v + s)."""
+    found: np.ndarray = noise * trust / np.maximum(1 - trust, LEAST_SOFTNESS)
+    return found
+
+
+def _joint_trust(prior: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """The matrix T of the shrunken difference T d, for noise that is correlated."""
-    # The prior variance v_j under which coordinate j alone is believed that far: v / (v + s)
-    prior = np.diag(noise) * alone / np.maximum(1 - alone, LEAST_SOFTNESS)
-    return np.linalg.solve(noise + np.diag(prior), np.diag(prior)).T
+    found: np.ndarray = np.linalg.solve(noise + np.diag(prior), np.diag(prior)).T
+    return found
 
 
 def _doubt(
-    found: Shrinkage, noise: np.ndarray, plausible: np.ndarray, blocks: np.ndarray
+    found: Shrinkage,
+    trust: np.ndarray,
+    noise: np.ndarray,
+    plausible: np.ndarray,
+    blocks: np.ndarray,
 ) -> np.ndarray:
     """The squared error of each shrunken difference, as that of the private table's own means.
 
-    The prior that was fitted to a block of few differences may be wrong: there the error is at
-    least that of a prior as wide as differences are likely to be, and less so the more there are.
+    The others tell of its noise: V - V (V + S)^-1 V = T S is less than one alone leaves. The prior
+    that was fitted to a block of few differences may be wrong: there the error is at least that of
+    a prior as wide as differences are likely to be, and less so the more there are.
     """
+    alone = np.diag(noise) * found.trust
+    variance = found.variance - alone + np.diag(trust @ noise)
     prior = np.minimum(plausible, LIKELY_DIFFERENCE**2)
     size = (blocks[:, None] == blocks).sum(axis=1)
-    return np.maximum(found.variance, FEW / (FEW + size) * noise * prior / (noise + prior))
+    wide = np.diag(_joint_trust(prior, noise) @ noise)
+    return np.maximum(variance, FEW / (FEW + size) * wide)
 
 
 def _own_softness(trust: np.ndarray, noise: np.ndarray, plausible: np.ndarray) -> np.ndarray:
@@ -278,7 +294,13 @@ class Whitening:
                 directions[feature, len(kept)] += 1
                 directions[:, len(kept)] /= math.sqrt(left)
                 kept.append(feature)
-        return cls(centre, directions[:, : len(kept)], blocks[kept])
+        directions = directions[:, : len(kept)]
+        # Rows that carry a coordinate: N / kurtosis
+        some = rows.take(np.arange(0, len(rows), max(1, len(rows) // MOST_ROWS)))
+        white = (features(some) - centre) @ directions
+        carrying = len(rows) / np.maximum((white**4).mean(axis=0), 1.0)
+        carried = carrying >= LEAST_ROWS
+        return cls(centre, directions[:, carried], blocks[kept][carried])
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,9 +359,11 @@ class MomentModel:
         # m_r: the means under each replicate's base weights; zero for uniform ones
         centres = (rows.T @ base).astype(float) / base.sum(axis=0, dtype=float)
         noise = self.noise_scale * normal(size=(len(self.whitening.directions), count))
-        shifts = self._sample_shifts(rows, redraws) + self.whitening.directions.T @ noise
+        sampled = self._sample_shifts(rows, redraws)
+        shifts = sampled + self.whitening.directions.T @ noise
         moved = centres + self.trust @ (shifts - centres)
-        hidden = np.maximum(self.doubt - moved.var(axis=1), 0)
+        # A mean that is not believed does not move with the private sample either.
+        hidden = np.maximum(self.doubt + sampled.var(axis=1) - moved.var(axis=1), 0)
         # White means that move by h take about exp(-|h|^2) of the effective rows.
         hidden *= min(1.0, MOST_HIDDEN / max(float(hidden.sum()), MOST_HIDDEN))
         # A white mean moves by 1 / (1 + softness) of its target.
