@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from scipy import linalg
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from counterpoise.analyse.estimates import POPULATION
 from counterpoise.analyse.formulas import Recipe, read_formula
+from counterpoise.analyse.likelihood import probabilities
 from counterpoise.analyse.posterior_density import Mode, Task, find_mode, row_gradients
 from counterpoise.analyse.posterior_model import Prior, Regression, check_positive
 from counterpoise.analyse.posterior_sampler import (
@@ -187,8 +188,7 @@ class Posterior:
             return np.asarray(expit(matrix @ flat.T).mean(axis=1))
         total = np.zeros((len(matrix), len(self.categories)))
         for theta in flat.reshape(len(flat), -1, matrix.shape[1]):
-            others = matrix @ theta.T
-            total += softmax(np.column_stack([np.zeros(len(matrix)), others]), axis=1)
+            total += probabilities(matrix @ theta.T)
         return total / len(flat)
 
 
