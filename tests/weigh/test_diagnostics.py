@@ -182,6 +182,8 @@ GOOD = Diagnosis(
         ({"tail_shape": math.nan, "effective_sample_size": 9_500.0}, "fine", "no few rows"),
         ({"tail_shape": math.nan}, "caution", "too few weights differ"),
         ({"tail_shape": -math.inf}, "fine", "all weights are equal"),
+        ({"reached": 0.7}, "fine", "no few rows"),
+        ({"reached": 0.4}, "caution", "make up for 40% of the known difference"),
     ],
 )
 def test_the_verdict_follows_its_rules(changes, level, reason):

@@ -89,6 +89,26 @@ def test_the_bound_is_reached_where_a_row_can_reach_it(name):
     assert np.linalg.norm(features(rows)) == pytest.approx(features.bound)
 
 
+def test_the_bound_of_products_is_reached_at_the_corner_farthest_from_the_centre():
+    schema = Schema(
+        [
+            Column.continuous("x", 0, 1),
+            Column.boolean("y"),
+            Column.categorical("z", ["a", "b", "c"]),
+        ]
+    )
+    synthetic = schema.encode(pd.DataFrame({"x": [0.2, 0.4], "y": [True, True], "z": ["b", "a"]}))
+    features = PairProducts((("x", "y"), ("x", "z"))).over(synthetic)
+    corners = schema.encode(
+        pd.DataFrame(
+            [(x, y, z) for x in (0.0, 1.0) for y in (False, True) for z in "abc"],
+            columns=["x", "y", "z"],
+        )
+    )
+    longest = np.linalg.norm(features(corners), axis=1).max()
+    assert longest == pytest.approx(features.bound)
+
+
 @EVERY_RECIPE
 def test_a_row_has_the_same_features_whatever_rows_are_beside_it(recipe):
     """That is what makes a bound on one row's vector the sensitivity of a sum."""
@@ -212,7 +232,15 @@ def test_chosen_features_are_few_whatever_the_schema():
     thousand = Column.categorical("city", [f"city {i}" for i in range(1000)])
     few = [Column.boolean(name) for name in "abc"]
     wide = [Column.categorical(f"c{i}", list(range(30))) for i in range(40)]
-    for columns, target in (([thousand, *few], "city"), ([thousand, *few], "a"), (wide, "c0")):
+    numbers = [Column.continuous(f"c{i}", 0, 1) for i in range(300)]
+    nullable = [Column.continuous(f"c{i}", 0, 1, nullable=True) for i in range(190)]
+    for columns, target in (
+        ([thousand, *few], "city"),
+        ([thousand, *few], "a"),
+        (wide, "c0"),
+        (numbers, "c0"),
+        (nullable, "c0"),
+    ):
         schema = Schema(columns)
         synthetic = any_rows(schema, 5, seed=0)
         made = [recipe.over(synthetic) for recipe in choose_features(schema, target, quiet)]

@@ -113,11 +113,13 @@ def test_a_saved_model_weighs_as_before(tmp_path):
 
 
 def test_what_cannot_work_is_refused():
-    for options in ({"noise": "l2-laplace"}, {"rows": 0}, {"most_noise": -1.0}):
+    for options in ({"noise": "l2-laplace"}, {"rows": 0}, {"rows": 2.5}, {"most_noise": -1.0}):
         with pytest.raises(MethodError, match=next(iter(options))):
             LogisticOutputs(**options)
-    with pytest.raises(MethodError, match="fewer than 9999"):
-        fitted(PRIVATE, SYNTHETIC, LogisticOutputs(rows=9999), RICH)
+    with Vault(PRIVATE, SCHEMA, RICH, seed=1) as vault:
+        with pytest.raises(MethodError, match="fewer than 9999"):
+            LogisticOutputs(rows=9999).fit(vault, SYNTHETIC, vault.budget.whole)
+        assert not vault.ledger.spends
     with pytest.raises(BudgetError, match="delta > 0"):
         fitted(PRIVATE, SYNTHETIC, LogisticOutputs(), Budget(1.0))
     # Laplace noise of scale one or more has no unbiased shift.

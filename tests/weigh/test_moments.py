@@ -11,6 +11,7 @@ from counterpoise.schema import Column, Schema
 from counterpoise.synthesize import Independent
 from counterpoise.vault import Budget, Vault
 from counterpoise.weigh import MomentModel, Moments, moments
+from counterpoise.weigh.diagnostics import diagnose
 from counterpoise.weigh.features import Linear, OneHot, PairProducts, Products, Squares
 from counterpoise.weigh.replicates import replicate_weights
 
@@ -293,3 +294,57 @@ def test_a_mean_that_is_not_believed_shows_the_chance_of_the_private_sample():
     columns = replicate_weights(model, synthetic, 200, population=2000, seed=3).astype(float)
     means = synthetic["x"].to_numpy() @ columns / len(synthetic)
     assert means.std() > 0.8 * private["x"].std() / 2000**0.5
+
+
+def test_a_pattern_in_the_order_of_rows_does_not_matter():
+    """Synthetic rows that repeat by four, as those of a panel do; some steps see but a part."""
+    quarters = ["first", "second", "third", "fourth"]
+    schema = Schema([Column.categorical("quarter", quarters), Column.boolean("ill")])
+    generator = np.random.default_rng(0)
+    private = pd.DataFrame(
+        {
+            "quarter": generator.choice(quarters, 40_000, p=[0.4, 0.3, 0.2, 0.1]),
+            "ill": generator.random(40_000) < 0.5,
+        }
+    )
+    synthetic = pd.DataFrame(
+        {"quarter": np.resize(quarters, 80_000), "ill": generator.random(80_000) < 0.5}
+    )
+    weights = fitted(private, synthetic, schema=schema).weigh(synthetic).normalised
+    shares = [weights[synthetic["quarter"] == name].sum() / 80_000 for name in quarters]
+    assert shares == pytest.approx([0.4, 0.3, 0.2, 0.1], abs=0.01)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_the_floor_of_the_effective_sample_size_holds_for_all_rows(seed):
+    """Rare rows are told badly from a part of the table."""
+    generator = np.random.default_rng(seed)
+    schema = Schema([Column.boolean(name) for name in "abc"])
+    private = pd.DataFrame({name: generator.random(60_000) < 0.01 for name in "abc"})
+    synthetic = pd.DataFrame({name: generator.random(60_000) < 0.0002 for name in "abc"})
+    model = fitted(private, synthetic, RICH, schema=schema, seed=seed)
+    assert model.weigh(synthetic).effective_sample_size >= 0.5 * 60_000
+
+
+def test_what_the_weights_cannot_make_up_for_is_said_and_shown():
+    """The tables lie too far apart for weights of half the effective size."""
+    generator = np.random.default_rng(0)
+    schema = Schema([Column.continuous(name, 0, 1) for name in "abcd"])
+    private = pd.DataFrame({name: generator.beta(4, 2, 4000) for name in "abcd"})
+    synthetic = pd.DataFrame({name: generator.beta(2, 4, 4000) for name in "abcd"})
+    model = fitted(private, synthetic, schema=schema)
+    weights = model.weigh(synthetic)
+    assert diagnose(weights).verdict.level == "caution"
+    mean = np.average(synthetic["a"], weights=weights.normalised)
+    columns = replicate_weights(model, synthetic, 80, population=4000, seed=1)
+    error = np.sqrt(np.mean((synthetic["a"].to_numpy() @ columns / 4000 - mean) ** 2))
+    assert abs(mean - private["a"].mean()) < 2 * error
+    near = fitted(private, private.sample(4000, replace=True, random_state=1), schema=schema)
+    assert near.reached == 1.0
+
+
+def test_coded_rows_are_weighed_as_the_table_they_are_of():
+    private, synthetic = related(2000, 1), related(2000, 2)
+    model = fitted(private, synthetic)
+    again = model.weigh(SCHEMA.encode(synthetic)).log_weights
+    assert again == pytest.approx(model.weigh(synthetic).log_weights)

@@ -71,6 +71,12 @@ def test_nothing_and_one_and_no_noise_are_answered():
     assert trust(np.array([1.0, -2.0]), np.zeros(2)) == pytest.approx(np.ones(2))
 
 
+def test_where_nothing_is_plausible_nothing_is_believed():
+    found = shrink(np.array([1.0, -2.0]), np.ones(2), np.zeros(2))
+    assert found.trust.tolist() == [0.0, 0.0]
+    assert found.variance.tolist() == [0.0, 0.0]
+
+
 def test_the_variance_left_is_that_of_the_error():
     """Seeded: a third of 3,000 differences is four noises wide, the others are none."""
     deviations = np.where(np.arange(3000) < 1000, 4.0, 0.0)

@@ -198,6 +198,11 @@ def _log_mean(log_weights: np.ndarray) -> float:
 
 
 def _one_set(name: str, weights: Weights | np.ndarray) -> np.ndarray:
+    if hasattr(weights, "columns"):
+        raise MethodError(
+            f"{name}: expected the weights of a table's rows, not the table; weigh it by a fitted "
+            "model, model.weigh(table)"
+        )
     found = log_weights_of(weights)
     if found.ndim != 1 or not len(found):
         raise MethodError(f"{name}: expected one log-weight a row, and at least one row")

@@ -18,6 +18,8 @@ import math
 
 import numpy as np
 
+from counterpoise.weigh.standardise import spread
+
 CHUNK_ROWS = 32_768
 FIRST_ROWS = 10_000  # where the solution starts, when there are several times as many rows
 MOST_STEPS = 60
@@ -61,9 +63,9 @@ def calibrate(
 
 
 def thinned(rows: np.ndarray, about: int | None = None) -> np.ndarray:
-    """Some of the rows, evenly spread, when there are very many; else all."""
-    every = max(1, len(rows) // (about or FIRST_ROWS))
-    return rows if every == 1 else np.ascontiguousarray(rows[::every])
+    """Some of the rows when there are very many; else all."""
+    chosen = spread(len(rows), about or FIRST_ROWS)
+    return rows if len(chosen) == len(rows) else rows[chosen]
 
 
 def effective_fraction(rows: np.ndarray, theta: np.ndarray) -> float:

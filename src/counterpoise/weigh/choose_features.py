@@ -1,9 +1,10 @@
 """Which features to weigh by, when nobody says: as many as the noise leaves readable.
 
-Three blocks. Margins (every column's values and squares) and the products of the target with every
-other column are always there. Products of other pairs, the smallest first, come in as long as the
-noise on a standardised group stays below a part of its deviation, and the computation small. All
-of it follows from the schema, the noise and the (noisy) number of rows.
+Three blocks. Margins (every column's values, and squares as long as there is room) and the products
+of the target with every other column, but the widest, are always there. Products of other pairs,
+the smallest first, come in as long as the noise on a standardised group stays below a part of its
+deviation, and the computation small. All of it follows from the schema, the noise and the (noisy)
+number of rows.
 """
 
 from __future__ import annotations
@@ -40,9 +41,11 @@ def choose_features(
     widths = {column.name: _width(column) for column in schema}
     products = {pair: widths[pair[0]] * widths[pair[1]] for pair in combinations(schema.names, 2)}
     one_hot = sum(widths.values()) + 2 * len(schema) <= MOST_FEATURES
-    margins = (OneHot() if one_hot else Linear()) + Squares()
+    margins: Recipe = OneHot() + Squares() if one_hot else Linear()
     groups = 2 * len(schema)
     features = groups + (sum(widths.values()) if one_hot else 0)
+    if not one_hot and 3 * len(schema) <= MOST_FEATURES:
+        margins, features = margins + Squares(), 3 * len(schema)
     relations: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
     for pair in sorted(products, key=lambda pair: (target not in pair, products[pair])):
         if features + products[pair] > MOST_FEATURES:

@@ -35,16 +35,23 @@ def has_moment(features: np.ndarray, law: NoiseLaw, scale: float) -> bool:
             return True
 
 
-def log_moment(features: np.ndarray, law: NoiseLaw, scale: float) -> np.ndarray:
+def log_moment(
+    features: np.ndarray,
+    law: NoiseLaw,
+    scale: float,
+    way_out: str = "a larger regularisation, or debias=False",
+) -> np.ndarray:
     """log E[exp(z.f)] for each row f of `features` and noise z of a law and scale.
+
+    `way_out` is what to choose, other than Gaussian noise, where there is no such average.
 
     >>> log_moment(np.array([[3.0, 4.0]]), "gaussian", 0.2).round(6)
     array([0.5])
     """
     if not has_moment(features, law, scale):
         raise MethodError(
-            f"debias: {law} noise of scale {scale:.4g} is too heavy-tailed for weights to have a "
-            "mean; choose noise='gaussian', a larger regularisation, or debias=False"
+            f"noise: {law} noise of scale {scale:.4g} is too heavy-tailed for weights to have a "
+            f"mean; choose noise='gaussian', {way_out}"
         )
     size = features.shape[1]
     match law:
@@ -110,4 +117,5 @@ def unbiased_shift(law: NoiseLaw, scale: float) -> float:
     """
     if law == "none":
         return 0.0
-    return -math.fsum(log_moment(np.ones((1, 1)), law, scale))
+    way_out = "fewer rows, or a larger regularisation"
+    return -math.fsum(log_moment(np.ones((1, 1)), law, scale, way_out))

@@ -29,6 +29,10 @@ _LIGHTER = "refine them (truncate, smooth or temper), draw more rows, or weigh b
 _OTHER_ROWS = "use the rows unweighted, or a synthesizer that is closer to the private table"
 _SHORTER_TAIL = "refine them (truncate or temper) and diagnose again, or weigh by fewer features"
 
+_CLOSER = "draw more rows, weigh by fewer features, or take a synthesizer that is closer"
+
+# Less than this of a known difference is worth a word.
+LEAST_REACHED = 2 / 3
 
 # A tail with less of the weight does not decide an estimate, whatever its shape.
 LEAST_TAIL = 0.05
@@ -53,6 +57,7 @@ class Diagnosis:
     `tail_shape` is k-hat: minus infinity for equal weights, not a number when too few rows lie
     apart. `tail_share` is the part of the total weight that lies above the tail's threshold: what
     cutting the tail off would remove. `finite_variance` is None when there is no tail to test.
+    `reached` is the part of the known difference between the tables that the weights make up for.
     """
 
     rows: int
@@ -61,6 +66,7 @@ class Diagnosis:
     tail_shape: float
     tail_share: float
     finite_variance: FiniteVarianceTest | None
+    reached: float = 1.0
 
     @property
     def effective_fraction(self) -> float:
@@ -93,7 +99,8 @@ class Diagnosis:
         - the tail counts, and its shape is above 0.5, or above 1 - 1/log10(N) for fewer than 100
           rows, or the score test finds an infinite variance at the 1% level;
         - too few weights differ to see a tail at all, and the effective sample size is below
-          nine tenths of the rows.
+          nine tenths of the rows;
+        - the weights make up for less than two thirds of the difference that is known to be there.
 
         A small effective sample size says that estimates are imprecise, a small fraction of the
         rows that the weights have much to correct. The tail counts when its share of the weight
@@ -112,6 +119,7 @@ class Diagnosis:
             "tail_shape": self.tail_shape if math.isfinite(self.tail_shape) else None,
             "tail_share": self.tail_share,
             "infinite_variance_p_value": test.score_p_value if test else None,
+            "reached": self.reached,
             "verdict": {
                 "level": verdict.level,
                 "reason": verdict.reason,
@@ -159,6 +167,7 @@ def diagnose(weights: Weights) -> Diagnosis:
         tail_shape=no_shape if tail is None else fit_tail(tail.exceedances).shape,
         tail_share=0.0 if tail is None else tail.share,
         finite_variance=None if tail is None else exceedance_test(tail.exceedances),
+        reached=weights.reached,
     )
 
 
@@ -243,6 +252,9 @@ def _verdict(found: Diagnosis) -> Verdict:
         return Verdict("caution", "the weights seem to have no finite variance", _SHORTER_TAIL)
     if math.isnan(shape) and fraction < 0.9:
         return Verdict("caution", "too few weights differ to judge their tail", "draw more rows")
+    if found.reached < LEAST_REACHED:
+        short = f"the weights make up for {found.reached:.0%} of the known difference in all means"
+        return Verdict("caution", short, _CLOSER)
     return Verdict("fine", "no few rows decide the estimates", "")
 
 

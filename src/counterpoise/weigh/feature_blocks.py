@@ -185,11 +185,8 @@ class ProductsBlock:
 
     @property
     def bound(self) -> float:
-        # |x - c| is at most |x| + |c|, and the norm of an outer product is the product of norms.
-        reach = {
-            name: _largest_norm(self.schema[name], one_hot=True) + float(np.linalg.norm(centre))
-            for name, centre in self.centres.items()
-        }
+        # The norm of an outer product is the product of norms.
+        reach = {name: _reach(self.schema[name], centre) for name, centre in self.centres.items()}
         return math.sqrt(sum((reach[x] * reach[y]) ** 2 for x, y in self.pairs))
 
     def __call__(self, rows: Coded) -> np.ndarray:
@@ -372,6 +369,15 @@ def _largest_norm(column: Column, one_hot: bool) -> float:
         return 1.0
     # A null is 1/2 in the unit box, beside its indicator.
     return math.sqrt(1.25) if column.nullable else 1.0
+
+
+def _reach(column: Column, centre: np.ndarray) -> float:
+    """The largest norm of a column's factor less its centre; a null is zero."""
+    if column.kind != "categorical":
+        return max(float(centre[0]), 1 - float(centre[0]))
+    square = float(centre @ centre)
+    # |e_k - c|^2 = 1 - 2 c_k + |c|^2, and |c|^2 for the first category
+    return math.sqrt(max(square, float((1 - 2 * centre + square).max(initial=0.0))))
 
 
 def _factor(rows: Coded, position: int) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from counterpoise.schema import Coded
 from counterpoise.weigh.protocol import Redrawable
-from counterpoise.weigh.standardise import Standardised
+from counterpoise.weigh.standardise import Standardised, chunks, spread
 
 REDRAWS = 30
 MOST_ROWS = 10_000
@@ -40,15 +40,15 @@ def plausible_variances(
 
     `rows` are the synthetic ones; without a synthesizer nothing is known of them.
     """
-    every = max(1, len(rows) // MOST_ROWS)
-    some = rows.take(np.arange(0, len(rows), every))
     # What is known is of the features themselves, not of clipped ones.
-    values = replace(features, bound=np.inf)(some)
+    unclipped = replace(features, bound=np.inf)
     measured = is_measured(features, synthesizer)
-    anything = np.where(measured, 0.0, _unmeasured(values))
+    anything = np.where(measured, 0.0, _unmeasured(unclipped, rows))
     found: np.ndarray = directions.T**2 @ anything
     if synthesizer is None:
         return found
+    some = rows.take(spread(len(rows), MOST_ROWS))
+    values = unclipped(some)
     sets = features.features.columns
     for columns in dict.fromkeys(sets):
         chosen = np.array([there == columns for there in sets]) & measured
@@ -59,16 +59,21 @@ def plausible_variances(
     return found + _missed(centred, some, synthesizer)
 
 
-def _unmeasured(values: np.ndarray) -> np.ndarray:
+def _unmeasured(features: Standardised, rows: Coded) -> np.ndarray:
     """How large the squared difference of means may be where nothing was measured.
 
     A feature that is far from its mean in a part p of the rows has a kurtosis of about 1 / p, and
     a mean that moves by sqrt(p) deviations when that part is doubled: the rarer, the less.
     """
-    centred = values - values.mean(axis=0)
-    variance = (centred**2).mean(axis=0)
-    fourth = np.maximum((centred**4).mean(axis=0), np.finfo(float).tiny)
-    kurtosis = np.maximum(fourth / np.maximum(variance, 1e-150) ** 2, NORMAL_KURTOSIS)
+    variance, fourth = np.zeros((2, len(features.names)))
+    for chunk in chunks(rows):
+        squares = features(chunk) ** 2  # unclipped features have mean zero
+        variance += squares.sum(axis=0) / len(rows)
+        fourth += (squares**2).sum(axis=0) / len(rows)
+    kurtosis = np.maximum(
+        np.maximum(fourth, np.finfo(float).tiny) / np.maximum(variance, 1e-150) ** 2,
+        NORMAL_KURTOSIS,
+    )
     return LARGEST_DIFFERENCE * NORMAL_KURTOSIS / kurtosis * variance
 
 

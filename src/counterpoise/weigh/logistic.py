@@ -33,7 +33,7 @@ from counterpoise.vault import (
 )
 from counterpoise.weigh.debias import average_to_one, has_moment, log_moment, redraw
 from counterpoise.weigh.features import Features, Intercept, Linear, Recipe
-from counterpoise.weigh.protocol import WEIGHTERS, Redrawable
+from counterpoise.weigh.protocol import WEIGHTERS, Redrawable, coded_rows
 from counterpoise.weigh.weights import Weights
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class Logistic:
         """Pay for the number of rows, where it is private, and for one noisy minimiser."""
         task = Classification.of(vault, synthetic, share, self.features, self.noise)
         noise, regularisation = self._calibrated(task)
-        if self.debias and not has_moment(task.matrix, noise.law, noise.scale):
+        longest = task.bound * np.eye(1) if noise.law == "l2-laplace" else task.matrix
+        if self.debias and not has_moment(longest, noise.law, noise.scale):
             # Decided by public quantities, before the look.
             if task.share.pure or self.published_epsilon is not None:
                 raise MethodError(
@@ -340,11 +341,6 @@ class LogisticModel:
         if self.debias:
             log_weights = log_weights - log_moment(matrix, self.law, self.scale)
         return np.asarray(log_weights)
-
-
-def coded_rows(schema: Schema, synthetic: Any) -> Coded:
-    """A synthetic table as codes; one that is coded already stays as it is."""
-    return synthetic if isinstance(synthetic, Coded) else schema.encode(synthetic)
 
 
 def check_noise(noise: str | None, known: tuple[str | None, ...]) -> None:

@@ -29,9 +29,8 @@ from counterpoise.weigh.logistic import (
     balanced_regularisation,
     check_noise,
     check_positive,
-    coded_rows,
 )
-from counterpoise.weigh.protocol import WEIGHTERS, Redrawable
+from counterpoise.weigh.protocol import WEIGHTERS, Redrawable, coded_rows
 from counterpoise.weigh.weights import Weights
 
 if TYPE_CHECKING:
@@ -73,7 +72,8 @@ class LogisticOutputs:
         check_noise(self.noise, ("gaussian", "laplace"))
         check_positive("most_noise", self.most_noise)
         check_positive("regularisation", self.regularisation)
-        if self.rows is not None and (isinstance(self.rows, bool) or self.rows < 1):
+        wrong = isinstance(self.rows, bool) or not isinstance(self.rows, int | None)
+        if wrong or (self.rows is not None and self.rows < 1):
             raise MethodError(f"rows: expected a whole number from 1 or None, not {self.rows!r}")
 
     def fit(
@@ -84,6 +84,9 @@ class LogisticOutputs:
         synthesizer: Redrawable | None = None,
     ) -> LogisticOutputsModel:
         """Pay for the number of rows, where it is private, and for one vector of log-weights."""
+        there = len(coded_rows(vault.schema, synthetic))
+        if self.rows is not None and self.rows > there:
+            raise MethodError(f"rows: the synthetic table has {there}, fewer than {self.rows}")
         task = Classification.of(vault, synthetic, share, self.features, self.noise)
         law: NoiseLaw = self.noise  # type: ignore[assignment]
         regularisation = self.regularisation
@@ -94,8 +97,6 @@ class LogisticOutputs:
         rows = self.rows
         if rows is None:
             rows = largest_feasible_rows(task, regularisation, law, self.most_noise)
-        if rows > len(task.matrix):
-            raise MethodError(f"rows: the synthetic table has fewer than {rows}")
         noise = outputs_noise(task, regularisation, law, rows)
         # Refused before the look where there is no unbiased shift.
         unbiased_shift(noise.law, noise.scale)

@@ -21,6 +21,7 @@ from counterpoise.weigh.calibration import (
     thinned,
     weighted_moments,
 )
+from counterpoise.weigh.standardise import spread
 
 SHARED_ROWS = 100_000  # for the Hessian that all columns start with
 OWN_ROWS = 20_000  # for that of one
@@ -44,7 +45,7 @@ def calibrate_many(
     >>> rows = np.array([[-1.0], [0.0], [1.0]])
     >>> base = np.array([[1.0, 2.0], [1.0, 0.0], [1.0, 1.0]])
     >>> found = calibrate_many(rows, base, np.array([[0.5, 0.0]]), np.full(1, 1e-9), np.zeros(1))
-    >>> (found.T @ rows / 3).round(3).T.tolist()
+    >>> (found.T @ rows / 3).round(2).T.tolist()
     [[0.5, 0.0]]
     """
     if rows.shape[1] == 0 or len(rows) == 0:
@@ -125,10 +126,10 @@ class _Solution:
         return found
 
     def _inverse(self, column: int) -> np.ndarray:
-        every = max(1, len(self.rows) // OWN_ROWS)
-        weights = self.weights[::every, column].astype(float)
-        kept = np.flatnonzero(weights)
-        hessian = moments_under(self.rows[::every][kept], weights[kept] / weights.sum())[1]
+        there = np.flatnonzero(self.weights[:, column])
+        there = there[spread(len(there), OWN_ROWS)]
+        weights = self.weights[there, column].astype(float)
+        hessian = moments_under(self.rows[there], weights / weights.sum())[1]
         return np.linalg.inv(hessian + np.diag(self.soft[:, column]))
 
     def _tilted(self, which: np.ndarray, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

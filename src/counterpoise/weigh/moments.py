@@ -9,13 +9,13 @@ The weights are those closest to uniform that bring the synthetic table there, s
 difference is uncertain:
 
     minimise  KL(w, uniform) + 1/2 sum_j (mean_w z_j - (T d)_j)^2 / softness_j,
-    T = V (V + S)^-1,  softness_j = (1 - T_jj) / 10 * P_j / (P_j + S_jj),
+    T = V (V + S)^-1,  softness_j = (1 - t_j) / 10 * P_j / (P_j + S_jj),
 
-with S the covariance of the noise, and V the diagonal of the prior variances under which
-a difference is believed as far as its block suggests, and no further than P, by which the
-synthesizer can plausibly be wrong. Where d is no larger than its noise, or the synthesizer knows
-better, T is near 0 and nothing moves. Charge: one sum of features of bounded norm, and a count for
-the number of rows where that is private. [PRIVACY: moment weights]
+with S the covariance of the noise, t_j as far as a difference by itself is believed, from what its
+block suggests and no further than P, by which the synthesizer can plausibly be wrong, and V the
+diagonal of the prior variances that say so. Where d is no larger than its noise, or the synthesizer
+knows better, T is near 0 and nothing moves. Charge: one sum of features of bounded norm, and a
+count for the number of rows where that is private. [PRIVACY: moment weights]
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ from counterpoise.weigh.choose_features import choose_features
 from counterpoise.weigh.features import Features, Recipe
 from counterpoise.weigh.knowledge import is_measured, plausible_variances
 from counterpoise.weigh.many_calibrations import calibrate_many
-from counterpoise.weigh.protocol import WEIGHTERS, Redrawable
+from counterpoise.weigh.protocol import WEIGHTERS, Redrawable, coded_rows
 from counterpoise.weigh.shrinkage import Shrinkage, shrink
 from counterpoise.weigh.standardise import Standardised, chunks
 from counterpoise.weigh.weights import Weights
+from counterpoise.weigh.whitening import Whitening
 
 if TYPE_CHECKING:
     from counterpoise.weigh.replicates import Redraws
@@ -61,15 +62,11 @@ FEW = 20
 # wholly is matched nearly exactly, but never without any softness, so that a solution exists.
 SOFTNESS = 0.1
 LEAST_SOFTNESS = 1e-6
-# A feature of which the ones before it leave less than this part of the variance is not matched.
-LEAST_VARIANCE = 1e-3
-# A coordinate that fewer rows than this carry is not matched; and the rows it is told from.
-LEAST_ROWS = 10
-MOST_ROWS = 50_000
 # The effective sample size has to be this part of the rows, or the private table's number of rows.
 LEAST_FRACTION = 0.5
 # What may be added to the softness until it is, from much to little.
 EXTRA_SOFTNESS = tuple(np.geomspace(200.0, 0.02, 27).tolist())
+SOFTER = 0.4  # what more of it is added at a time where a part of the rows misled
 # What shrinkage hides moves the means of a replicate by no more than takes half of its rows: of
 # many differences that nobody could see, rows have no more to tell.
 MOST_HIDDEN = math.log(2)
@@ -123,7 +120,7 @@ class Moments:
         """
         if share is None:
             raise BudgetError("weights 'moments' need a share of the budget")
-        rows = vault.schema.encode(synthetic)
+        rows = coded_rows(vault.schema, synthetic)
         self._check(vault.schema, rows)
         if vault.budget.neighbours is REPLACE:
             total, sums_share = vault.total(), share
@@ -158,6 +155,7 @@ class Moments:
             trust=trust,
             softness=_own_softness(alone.trust, np.diag(noise), plausible),
             doubt=_doubt(alone, trust, noise, plausible, whitening.blocks),
+            missed=np.zeros(len(differences)),
             population=population,
             theta=np.zeros(len(differences)),
             private=answer.private,
@@ -257,53 +255,6 @@ def _hardest(
 
 
 @dataclass(frozen=True, eq=False)
-class Whitening:
-    """Coordinates in which the synthetic rows have mean zero and covariance one.
-
-    Coordinate j is a feature less its regression on the features before it, so that a difference
-    in one relation stays in one coordinate.
-    """
-
-    centre: np.ndarray
-    directions: np.ndarray  # features x coordinates
-    blocks: np.ndarray  # the block of each coordinate
-
-    @classmethod
-    def over(
-        cls, features: Standardised, rows: Coded, blocks: np.ndarray, first: np.ndarray
-    ) -> Whitening:
-        """The coordinates of features in these blocks; some come `first`, and stay themselves."""
-        size = len(features.names)
-        total, second = np.zeros(size), np.zeros((size, size))
-        for chunk in chunks(rows):
-            values = features(chunk)
-            total += values.sum(axis=0)
-            second += values.T @ values
-        centre = total / max(1, len(rows))
-        covariance = second / max(1, len(rows)) - np.outer(centre, centre)
-        directions: np.ndarray = np.zeros((size, size))
-        kept: list[int] = []
-        for feature in np.argsort(
-            ~first, kind="stable"
-        ):  # Gram and Schmidt in the metric of the covariance
-            found = directions[:, : len(kept)]
-            explained = found.T @ covariance[:, feature]
-            left = covariance[feature, feature] - explained @ explained
-            if left > max(LEAST_VARIANCE * covariance[feature, feature], 1e-9):
-                directions[:, len(kept)] = -(found @ explained)
-                directions[feature, len(kept)] += 1
-                directions[:, len(kept)] /= math.sqrt(left)
-                kept.append(feature)
-        directions = directions[:, : len(kept)]
-        # Rows that carry a coordinate: N / kurtosis
-        some = rows.take(np.arange(0, len(rows), max(1, len(rows) // MOST_ROWS)))
-        white = (features(some) - centre) @ directions
-        carrying = len(rows) / np.maximum((white**4).mean(axis=0), 1.0)
-        carried = carrying >= LEAST_ROWS
-        return cls(centre, directions[:, carried], blocks[kept][carried])
-
-
-@dataclass(frozen=True, eq=False)
 class MomentModel:
     """Noisy differences of feature means, and the tilt exp(z.theta) that makes up for them."""
 
@@ -314,18 +265,19 @@ class MomentModel:
     noise_scale: float  # the standard deviation of the privacy noise on a standardised mean
     trust: np.ndarray  # T
     softness: np.ndarray  # how much a mean may miss its target
-    doubt: np.ndarray  # the squared error of each weighted mean, as far as can be told
+    doubt: np.ndarray  # the squared error of each shrunken difference, as far as can be told
+    missed: np.ndarray  # what the weights leave of each
     population: float  # the (noisy, or public) number of private rows
     theta: np.ndarray
     private: bool = True
 
     def weigh(self, synthetic: Any) -> Weights:
         """The weights of rows from the same synthesizer; free."""
-        rows = self.schema.encode(synthetic)
+        rows = coded_rows(self.schema, synthetic)
         # z.theta without z: the same for a row whatever the others, and quicker
         tilt = self.whitening.directions @ self.theta
         parts = [self.standardised(chunk) @ tilt for chunk in chunks(rows)]
-        return Weights(np.concatenate([np.empty(0), *parts]))
+        return Weights(np.concatenate([np.empty(0), *parts]), self.reached)
 
     def calibrated(self, rows: Coded, private_rows: float) -> MomentModel:
         """The model with the tilt that brings these synthetic rows to the shrunken difference.
@@ -339,9 +291,24 @@ class MomentModel:
         least = min(LEAST_FRACTION, private_rows / max(1, len(rows)))
         softness, theta = _hardest(thinned(white), target, self.softness, least)
         theta = calibrate(white, target, softness, theta)
-        # What is not reached on that account is in doubt as well.
-        missed = (target - tilted_mean(white, theta)) ** 2
-        return replace(self, softness=softness, theta=theta, doubt=self.doubt + missed)
+        while effective_fraction(white, theta) < least and softness.max() < EXTRA_SOFTNESS[0]:
+            # A part of the rows was too hopeful of the whole.
+            softness = softness + max(EXTRA_SOFTNESS[-1], SOFTER * float(softness.max()))
+            theta = calibrate(white, target, softness, theta)
+        missed = target - tilted_mean(white, theta)
+        return replace(self, softness=softness, theta=theta, missed=missed)
+
+    @property
+    def reached(self) -> float:
+        """The part of the believed difference that the weights make up for.
+
+        One as long as what they miss is no more than what is in doubt anyway.
+        """
+        missed, target = float(self.missed @ self.missed), self.trust @ self.differences
+        known = float(target @ target)
+        if missed <= self.doubt.sum() or known == 0:
+            return 1.0
+        return max(0.0, 1 - math.sqrt(missed / known))
 
     def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
         """Replicate weights: the procedure again, with fresh noise and a fresh private sample.
@@ -350,7 +317,7 @@ class MomentModel:
         the private rows might have been. Shrinkage hides a part of the doubt about a difference
         from both; that part is drawn as well.
         """
-        rows = self.white(self.schema.encode(synthetic))
+        rows = self.white(coded_rows(self.schema, synthetic))
         if len(rows) == 0:
             return np.empty(redraws.base.shape)
         base = redraws.base.astype(rows.dtype, copy=False)
@@ -361,15 +328,17 @@ class MomentModel:
         noise = self.noise_scale * normal(size=(len(self.whitening.directions), count))
         sampled = self._sample_shifts(rows, redraws)
         shifts = sampled + self.whitening.directions.T @ noise
-        moved = centres + self.trust @ (shifts - centres)
-        # A mean that is not believed does not move with the private sample either.
-        hidden = np.maximum(self.doubt + sampled.var(axis=1) - moved.var(axis=1), 0)
-        # White means that move by h take about exp(-|h|^2) of the effective rows.
-        hidden *= min(1.0, MOST_HIDDEN / max(float(hidden.sum()), MOST_HIDDEN))
+        believed = self.trust @ (shifts - centres)
         # A white mean moves by 1 / (1 + softness) of its target.
-        hidden = (1 + self.softness) * np.sqrt(hidden)
-        moved += hidden[:, None] * normal(size=(size, count))
-        targets = (self.trust @ self.differences)[:, None] + moved
+        yielding = (1 + self.softness)[:, None]
+        seen = (centres + believed / yielding).var(axis=1)
+        # A mean that is not believed does not move with the private sample either.
+        hidden = np.maximum(self.doubt + sampled.var(axis=1) - seen, 0)
+        # White means that move by h take about exp(-|h|^2) of the effective rows.
+        hidden *= MOST_HIDDEN / max(float(hidden.sum()), MOST_HIDDEN)
+        # What the weights could not make up for is known to be there, and not capped.
+        spare = yielding * np.sqrt(hidden + self.missed**2)[:, None] * normal(size=(size, count))
+        targets = (self.trust @ self.differences)[:, None] + centres + believed + spare
         return calibrate_many(rows, base, targets, self.softness, self.theta)
 
     def _sample_shifts(self, rows: np.ndarray, redraws: Redraws) -> np.ndarray:
@@ -410,6 +379,7 @@ class MomentModel:
             "trust": self.trust,
             "softness": self.softness,
             "doubt": self.doubt,
+            "missed": self.missed,
             "population": np.array(self.population),
             "theta": self.theta,
             "private": np.array(self.private),
@@ -430,6 +400,7 @@ class MomentModel:
             trust=arrays["trust"],
             softness=arrays["softness"],
             doubt=arrays["doubt"],
+            missed=arrays["missed"],
             population=float(arrays["population"]),
             theta=arrays["theta"],
             private=bool(arrays["private"]),

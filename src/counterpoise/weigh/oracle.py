@@ -41,6 +41,9 @@ class Oracle:
     """
 
     is_free = True
+    only_as_instance = (
+        "an oracle needs a log density ratio; give it as an instance in Python, Oracle(log_ratio)"
+    )
 
     def __init__(self, log_ratio: LogRatio = equal_densities):
         # Not a field: a function is no parameter that a release's card could state.
@@ -65,9 +68,23 @@ class OracleModel:
 
     def weigh(self, synthetic: Any) -> Weights:
         """The ratio at each row."""
-        found = np.asarray(self.log_ratio(synthetic), dtype=float)
+        answer = self.log_ratio(synthetic)
+        try:
+            found = np.asarray(answer, dtype=float)
+        except (TypeError, ValueError):
+            raise MethodError("log_ratio: expected numbers, one a row of the table") from None
         if found.shape != (len(synthetic),):
             raise MethodError("log_ratio: expected one number a row of the table")
+        if np.isnan(found).any() or np.isposinf(found).any():
+            raise MethodError(
+                "log_ratio: expected numbers, or minus infinity for a row that cannot be private; "
+                "it is NaN or infinite for some row"
+            )
+        if len(found) and not np.isfinite(found).any():
+            raise MethodError(
+                "log_ratio: expected a number for some row; it is minus infinity for all, so that "
+                "none would have a weight"
+            )
         return Weights(found)
 
     def replicate(self, synthetic: Any, redraws: "Redraws") -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from counterpoise.registry import Registry
-from counterpoise.schema import Schema
+from counterpoise.schema import Coded, Schema
 from counterpoise.vault import Share, Vault
 from counterpoise.weigh.weights import Weights
 
@@ -94,6 +94,11 @@ class Weighter(Protocol):
         `synthesizer` is the model that the rows were drawn from, where it is at hand.
         """
         ...
+
+
+def coded_rows(schema: Schema, synthetic: Any) -> Coded:
+    """A synthetic table as codes; one that is coded already stays as it is."""
+    return synthetic if isinstance(synthetic, Coded) else schema.encode(synthetic)
 
 
 WEIGHTERS: Registry[Weighter] = Registry("weighters")

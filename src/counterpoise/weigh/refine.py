@@ -114,7 +114,12 @@ def log_weights_of(weights: Weights | np.ndarray) -> np.ndarray:
     counterpoise.errors.MethodError: weights: expected log-weights that are numbers or minus ...
     """
     given = weights.log_weights if isinstance(weights, Weights) else weights
-    log_weights = np.asarray(given, dtype=float)
+    try:
+        log_weights = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise MethodError(
+            f"weights: expected Weights, or an array of log-weights, not {type(given).__name__}"
+        ) from None
     if log_weights.ndim not in (1, 2) or (isinstance(weights, Weights) and log_weights.ndim != 1):
         raise MethodError("weights: expected one log-weight a row, or an array rows x replicates")
     if np.isnan(log_weights).any() or np.isposinf(log_weights).any():

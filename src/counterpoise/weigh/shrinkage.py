@@ -48,6 +48,8 @@ def shrink(
     noise = np.maximum(noise, np.finfo(float).tiny * 1e6)
     least = float(noise.min())
     most = min(max(2 * float((differences**2 - noise).max()), least), float(np.max(largest)))
+    if most <= 0:
+        return Shrinkage(np.zeros(len(noise)), np.zeros(len(noise)))
     widths = np.concatenate([[0.0], np.geomspace(min(least, most) / 10, most, WIDTHS)])
     prior = np.minimum(widths[:, None], largest)
     variances = prior + noise

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weights:
     """Log-weights of synthetic rows, up to a constant.
 
@@ -24,6 +24,8 @@ class Weights:
     """
 
     log_weights: np.ndarray
+    # The part of the difference between the tables, as far as it is known, that they make up for.
+    reached: float = 1.0
 
     def __len__(self) -> int:
         return len(self.log_weights)
