@@ -38,6 +38,12 @@ CENTRES = np.array([(x, y) for x in range(-2, 3) for y in range(-2, 3)], dtype=f
 DEVIATION, SIDE, FAVOURED = 0.05, 0.5, 3.0
 # Known only in a simulation, or the same for every row: shown first, and not as a method.
 NOT_COMPARED = ("oracle", "uniform")
+# The logistic weights of the papers, by what they are called there.
+PUBLISHED = {
+    "LogReg (not private)": {"noise": None},
+    "BetaNoised": {"noise": "laplace", "debias": False},
+    "BetaDebiased": {"noise": "laplace", "debias": True},
+}
 
 LEGEND = """above:
 the weights, which average to one
@@ -112,7 +118,8 @@ TOYS = (
 
 def weights_of(method: str, toy: Toy, private: Any, synthetic: Any, budget: Budget, seed: int):
     """The weights of a registered method, or the reason why there are none."""
-    weighter = WEIGHTERS.make(method)
+    options = PUBLISHED.get(method)
+    weighter = WEIGHTERS.make(method) if options is None else WEIGHTERS.make("logistic", **options)
     share = None if weighter.is_free else budget.whole
     try:
         with Vault(private, toy.schema, budget, seed=seed) as vault:
@@ -131,7 +138,7 @@ def draw(toy: Toy, epsilon: float, seed: int, path: Path) -> None:
         "true ratio": true_ratio / true_ratio.mean(),
         "uniform": np.ones(len(synthetic)),
     }
-    for method in sorted(set(WEIGHTERS) - set(NOT_COMPARED)):
+    for method in (*sorted(set(WEIGHTERS) - set(NOT_COMPARED)), *PUBLISHED):
         found[method] = weights_of(method, toy, private, synthetic, budget, seed)
     test, rows = toy.schema.encode(fresh), toy.schema.encode(synthetic)
     plt = pyplot()

@@ -348,3 +348,23 @@ def test_coded_rows_are_weighed_as_the_table_they_are_of():
     model = fitted(private, synthetic)
     again = model.weigh(SCHEMA.encode(synthetic)).log_weights
     assert again == pytest.approx(model.weigh(synthetic).log_weights)
+
+
+def test_what_the_synthesizer_knows_is_held_where_the_floor_is_reached():
+    """Seeded: four columns that are one and the same, and a synthesizer that takes them apart."""
+    generator = np.random.default_rng(0)
+    private = pd.DataFrame({name: generator.integers(0, 4, 3000) for name in "a"})
+    private = private.assign(**dict.fromkeys("bcd", private["a"]))
+    schema = Schema([Column.categorical(name, list(range(4))) for name in "abcd"])
+    with Vault(private, schema, Budget(2.0, 1e-6), seed=1) as vault:
+        first, second = vault.budget.whole.split(0.8, 0.2)
+        synthesizer = Independent().fit(vault, first)
+        synthetic = synthesizer.sample(3000, seed=1)
+        model = Moments().fit(vault, synthetic, second, synthesizer)
+    assert model.reached < 1
+    margins = model.whitening.blocks == 0
+    assert np.median(model.softness[margins]) < 0.2 * np.median(model.softness[~margins])
+    weights = model.weigh(synthetic).normalised
+    for name in "abcd":
+        shares = [weights[synthetic[name] == value].mean() for value in range(4)]
+        assert shares == pytest.approx(np.ones(4), abs=0.1)

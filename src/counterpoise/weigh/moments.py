@@ -144,6 +144,8 @@ class Moments:
         differences = (answer.values / population - whitening.centre) @ whitening.directions
         noise_root = _deviation(answer) / population * whitening.directions
         noise = noise_root.T @ noise_root
+        # How much more the noisy sum knows than the synthesizer, from 0 to 1
+        loose = plausible / (plausible + np.diag(noise))
         alone = _shrink(differences, np.diag(noise), plausible, whitening.blocks)
         trust = _joint_trust(_prior(alone.trust, np.diag(noise)), noise)
         model = MomentModel(
@@ -153,7 +155,7 @@ class Moments:
             differences=differences,
             noise_scale=_deviation(answer) / population,
             trust=trust,
-            softness=_own_softness(alone.trust, np.diag(noise), plausible),
+            softness=LEAST_SOFTNESS + SOFTNESS * (1 - alone.trust) * loose,
             doubt=_doubt(alone, trust, noise, plausible, whitening.blocks),
             missed=np.zeros(len(differences)),
             population=population,
@@ -161,7 +163,7 @@ class Moments:
             private=answer.private,
         )
         # The floor goes by how many private rows there may be, where the total is but noise.
-        return model.calibrated(rows, population + 2 * total.deviation)
+        return model.calibrated(rows, population + 2 * total.deviation, loose)
 
     def _check(self, schema: Schema, rows: Coded) -> None:
         """Refuse what cannot be asked for before anything is paid."""
@@ -228,13 +230,8 @@ def _doubt(
     return np.maximum(variance, FEW / (FEW + size) * wide)
 
 
-def _own_softness(trust: np.ndarray, noise: np.ndarray, plausible: np.ndarray) -> np.ndarray:
-    """How softly a mean is matched: the less, the more either table knows of it."""
-    return LEAST_SOFTNESS + SOFTNESS * (1 - trust) * plausible / (plausible + noise)
-
-
 def _hardest(
-    rows: np.ndarray, target: np.ndarray, own: np.ndarray, least: float
+    rows: np.ndarray, target: np.ndarray, own: np.ndarray, loose: np.ndarray, least: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """The least softness at which this part of the rows stays effective, and its theta.
 
@@ -245,12 +242,12 @@ def _hardest(
     unseen = (rows.var(axis=0) < LEAST_SEEN).astype(float)
     # theta is about target / softness: at the softest, next to nothing however far the target is.
     far = max(1.0, 10 * float(np.linalg.norm(target)) / EXTRA_SOFTNESS[0])
-    theta, softness = np.zeros(len(own)), own + far * EXTRA_SOFTNESS[0]
+    theta, softness = np.zeros(len(own)), own + far * EXTRA_SOFTNESS[0] * loose
     for more in (*(far * extra for extra in EXTRA_SOFTNESS), 0.0):
-        tried = calibrate(rows, target, own + more + unseen, theta)
+        tried = calibrate(rows, target, own + more * loose + unseen, theta)
         if effective_fraction(rows, tried) < least:
             break
-        theta, softness = tried, own + more
+        theta, softness = tried, own + more * loose
     return softness, theta
 
 
@@ -279,7 +276,7 @@ class MomentModel:
         parts = [self.standardised(chunk) @ tilt for chunk in chunks(rows)]
         return Weights(np.concatenate([np.empty(0), *parts]), self.reached)
 
-    def calibrated(self, rows: Coded, private_rows: float) -> MomentModel:
+    def calibrated(self, rows: Coded, private_rows: float, loose: np.ndarray) -> MomentModel:
         """The model with the tilt that brings these synthetic rows to the shrunken difference.
 
         All means are matched more softly until the effective sample size is as large as the
@@ -289,11 +286,11 @@ class MomentModel:
         white = self.white(rows)
         target = self.trust @ self.differences
         least = min(LEAST_FRACTION, private_rows / max(1, len(rows)))
-        softness, theta = _hardest(thinned(white), target, self.softness, least)
+        softness, theta = _hardest(thinned(white), target, self.softness, loose, least)
         theta = calibrate(white, target, softness, theta)
         while effective_fraction(white, theta) < least and softness.max() < EXTRA_SOFTNESS[0]:
             # A part of the rows was too hopeful of the whole.
-            softness = softness + max(EXTRA_SOFTNESS[-1], SOFTER * float(softness.max()))
+            softness = softness + loose * max(EXTRA_SOFTNESS[-1], SOFTER * float(softness.max()))
             theta = calibrate(white, target, softness, theta)
         missed = target - tilted_mean(white, theta)
         return replace(self, softness=softness, theta=theta, missed=missed)
