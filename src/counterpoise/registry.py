@@ -14,6 +14,17 @@ from counterpoise.errors import MethodError
 Method = TypeVar("Method")
 
 
+def only_as_instance(method: Any) -> str:
+    """How to give a method that its name alone does not make; empty where the name will do.
+
+    A class says so in its attribute `only_as_instance`.
+
+    >>> only_as_instance(object)
+    ''
+    """
+    return str(getattr(method, "only_as_instance", ""))
+
+
 class Registry(Generic[Method]):
     """The methods of a room, found by name.
 
@@ -47,12 +58,16 @@ class Registry(Generic[Method]):
             return self._methods[name]
         for found in entry_points(group=f"counterpoise.{self.room}", name=name):
             return found.load()  # type: ignore[no-any-return]
-        near = difflib.get_close_matches(name, list(self)) or sorted(self)
+        near = difflib.get_close_matches(name, self.by_name()) or self.by_name()
         hint = ", ".join(repr(option) for option in near)
         raise MethodError(f"there is no method {name!r} among {self.room}; did you mean {hint}?")
 
     def make(self, method: str | Method, **parameters: Any) -> Method:
         """A method from its name and parameters; a method that is one already stays as it is."""
+        if isinstance(method, type):
+            raise MethodError(
+                f"{self.room}: expected a name or an instance; write {method.__name__}()"
+            )
         if not isinstance(method, str):
             return method
         try:
@@ -61,6 +76,10 @@ class Registry(Generic[Method]):
             raise MethodError(
                 f"method {method!r} of {self.room} does not take {', '.join(sorted(parameters))}"
             ) from None
+
+    def by_name(self) -> list[str]:
+        """The names that are enough to make a method, sorted."""
+        return sorted(name for name in self if not only_as_instance(self._methods.get(name)))
 
     def name_of(self, method: Method) -> str:
         """The name that a method is registered under, or its class's name."""

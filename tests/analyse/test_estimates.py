@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 import numpy as np
@@ -202,6 +203,19 @@ def test_a_total_without_a_stated_population_says_what_it_is_scaled_to():
     found = release.total("age")
     assert found.value == pytest.approx(300 * release.mean("age").value)
     assert "synthetic rows" in found.note
+
+
+@pytest.mark.parametrize(
+    ("is_public", "why"),
+    [(False, "do not redraw the noise"), (True, "is public"), (None, "that the card states")],
+)
+def test_the_population_has_no_standard_error_and_says_why(is_public, why):
+    release = make_release(population=5000)
+    card = release.card | ({} if is_public is None else {"population_is_public": is_public})
+    found = replace(release, card=card).total()
+    assert (found.value, found.standard_error) == (5000, None)
+    assert "no standard error" in found.note
+    assert why in found.note
 
 
 @pytest.mark.parametrize("q", [0.0, 0.1, 0.25, 0.5, 0.9, 1.0])

@@ -11,7 +11,7 @@ import counterpoise as cp
 from counterpoise.cli import error_text, main
 from counterpoise.cli.hospital import SCHEMA, patients
 from counterpoise.cli.options import SYNTHESIZERS, WEIGHTERS
-from counterpoise.errors import AnalysisError, BundleError, MethodError, TableError
+from counterpoise.errors import AnalysisError, BudgetError, BundleError, MethodError, TableError
 from counterpoise.release import elsewhere
 from counterpoise.release.plan import plan_release
 from counterpoise.release.progress import spent_before
@@ -50,6 +50,7 @@ def test_help_names_every_method_that_can_be_had_by_name():
     assert set(SYNTHESIZERS) == set(synthesizers)
     # The oracle is made of a function, which no name can give.
     assert set(WEIGHTERS) == set(weighters) - {"oracle"}
+    assert sorted(WEIGHTERS) == weighters.by_name()
 
 
 def test_version():
@@ -153,6 +154,10 @@ def test_a_dry_run_reads_and_spends_nothing(files, words):
 def test_a_dry_run_refuses_what_a_release_refuses(words):
     with pytest.raises(MethodError, match="nonsense"):
         run(*words, "--dry-run", "--synthesizer", "nonsense")
+    with pytest.raises(MethodError, match="'oracle' cannot be had by name"):
+        run(*words, "--dry-run", "--weights", "oracle")
+    with pytest.raises(BudgetError, match="state a delta, such as 1e-9, or choose 'moments'"):
+        run(*words, "--dry-run", "--weights", "logistic")
 
 
 def test_a_folder_or_a_dry_run_has_to_be_asked_for(words):
@@ -283,6 +288,7 @@ def test_shells_complete_commands_methods_and_columns(files, words):
     run(*words, "--out", files / "out")
     assert completions("counterpoise rel") == ["release"]
     assert completions("counterpoise release t.csv --synthesizer m") == ["marginals", "mst"]
+    assert completions("counterpoise release t.csv --weights ") == list(WEIGHTERS)
     assert completions(f"counterpoise analyse {files / 'out'} mea") == ["mean"]
     assert completions(f"counterpoise analyse {files / 'out'} mean a") == ["age"]
 

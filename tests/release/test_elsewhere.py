@@ -17,7 +17,10 @@ from counterpoise.errors import (
     TableError,
 )
 from counterpoise.release import elsewhere
+from counterpoise.release.plan import plan_weigh
 from counterpoise.release.work import Work
+from counterpoise.vault import Budget
+from counterpoise.weigh import Moments
 from tests.conftest import make_table
 
 
@@ -123,10 +126,68 @@ def test_dates_texts_and_words_for_null_are_read(tmp_path):
     made = cp.weigh(private, path, schema, 1.0, replicates=0)
     assert made.table["count"].isna().sum() == 30
     assert set(made.table["city"]) == {"Rome", "else"}
-    for wrong in ("2019-03-01,3,Rome", "2020-03-01,2.5,Rome", "soon,3,Rome"):
+    for wrong, words in (
+        ("2019-03-01,3,Rome", "no place for '2019-03-01'.*widen the schema"),
+        ("2020-03-01,2.5,Rome", "whole numbers.*'2.5'; round them"),
+        ("2020-03-01,many,Rome", "expected numbers.*'many'"),
+        ("soon,3,Rome", r"ISO dates \(YYYY-MM-DD\).*'soon'"),
+    ):
         path.write_text(f"day,count,city\n{wrong}\n")
-        with pytest.raises(TableError, match="no place"):
+        with pytest.raises(TableError, match=words):
             cp.weigh(private, path, schema, 1.0)
+
+
+DAYS = cp.Schema(
+    [
+        cp.Column.date("day", datetime.date(2023, 1, 1), datetime.date(2023, 12, 31)),
+        cp.Column.datetime(
+            "moment", datetime.datetime(2023, 1, 1), datetime.datetime(2023, 12, 31, 12)
+        ),
+    ]
+)
+
+
+def weighed_days(days, moments=None):
+    """The released table of a synthetic one of days; without moments they are noon in May."""
+    noon = pd.Timestamp("2023-05-01 12:00")
+    synthetic = pd.DataFrame({"day": days, "moment": noon if moments is None else moments})
+    private = pd.DataFrame({"day": ["2023-05-01"] * 20, "moment": ["2023-05-01"] * 20})
+    return cp.weigh(private, synthetic, DAYS, 1.0, replicates=0)
+
+
+def test_moments_with_a_time_zone_are_converted_to_utc():
+    late = pd.to_datetime(["2023-05-01 23:30", "2023-12-31 06:00"]).tz_localize("America/New_York")
+    made = weighed_days(late, late).table
+    assert made["day"].astype(str).tolist() == ["2023-05-02", "2023-12-31"]
+    assert made["moment"].astype(str).tolist() == ["2023-05-02 03:30:00", "2023-12-31 11:00:00"]
+    with pytest.raises(TableError, match="'moment': the schema has no place for 2023-12-31 17:00"):
+        weighed_days(late, late + pd.Timedelta(hours=6))
+
+
+def test_dates_may_be_written_in_several_iso_forms_and_lose_their_time_of_day(tmp_path):
+    forms = ["2023-05-01T00:00:00", "2023-06-01", "2023-12-31 12:00"]
+    made = weighed_days(forms, forms)
+    assert made.table["day"].astype(str).tolist() == ["2023-05-01", "2023-06-01", "2023-12-31"]
+    assert made.table["moment"].iloc[2] == pd.Timestamp("2023-12-31 12:00")
+    loaded = cp.load(made.save(tmp_path / "out"))
+    pd.testing.assert_frame_equal(loaded.table, made.table)
+    of_moments = weighed_days(pd.to_datetime(forms, format="ISO8601")).table
+    pd.testing.assert_series_equal(of_moments["day"], made.table["day"])
+
+
+@pytest.mark.parametrize("value", ["31/12/2023", "soon"])
+def test_a_date_that_is_not_iso_is_refused_without_a_warning(value):
+    # A warning would be raised in the place of the refusal.
+    with pytest.raises(TableError, match=rf"'day': expected ISO dates .YYYY-MM-DD.*'{value}'"):
+        weighed_days([value])
+    with pytest.raises(TableError, match="'moment': expected ISO moments"):
+        weighed_days(["2023-05-01"], value)
+
+
+def test_a_fraction_in_a_column_of_integers_is_named_as_a_number(schema):
+    synthetic = make_table(20).assign(age=24.5)
+    with pytest.raises(TableError, match=r"whole numbers.*, not 24\.5; round them"):
+        cp.weigh("nowhere.csv", synthetic, schema, 1.0, 1e-6)
 
 
 def test_a_schema_that_leaves_something_to_pay_for_is_refused(schema):
@@ -141,12 +202,40 @@ def test_a_request_is_checked_before_anything_is_read(schema):
         cp.weigh("nowhere.csv", synthetic, schema, 1.0, method="moment")
     with pytest.raises(BudgetError, match="epsilon"):
         cp.weigh("nowhere.csv", synthetic, schema, -1.0)
-    with pytest.raises(TableError, match="lacks columns"):
+    with pytest.raises(TableError, match="the synthetic table lacks columns"):
         cp.weigh("nowhere.csv", synthetic[["sex"]], schema, 1.0)
     with pytest.raises(TableError, match="no rows"):
         cp.weigh("nowhere.csv", synthetic.iloc[:0], schema, 1.0)
     with pytest.raises(MethodError, match="replicates"):
         cp.weigh("nowhere.csv", synthetic, schema, 1.0, replicates=-1)
+    for seed in (1.5, "1", -1, True):
+        with pytest.raises(MethodError, match="seed: expected a whole number"):
+            cp.weigh("nowhere.csv", synthetic, schema, 1.0, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"method": "oracle"}, r"'oracle' cannot be had by name.*log density ratio.*instance"),
+        ({"method": Moments}, r"expected a name or an instance; write Moments\(\)"),
+        ({"method": Moments(target="age"), "target": "sex"}, "of its own, 'age'.*state one"),
+        ({"target": ["age"]}, r"target: expected the name of a column, not \['age'\]"),
+    ],
+)
+def test_a_method_or_target_that_cannot_be_meant_is_refused(schema, asked, words):
+    with pytest.raises(MethodError, match=words):
+        cp.weigh("nowhere.csv", make_table(20), schema, 1.0, 1e-6, **asked)
+
+
+def test_the_same_target_may_be_said_twice(schema):
+    plan = plan_weigh(schema, Budget(1.0, 1e-6), Moments(target="age"), target="age")
+    assert plan.weighter == Moments(target="age")
+
+
+def test_weights_that_take_no_target_do_not_send_one_to_a_synthesizer(schema):
+    with pytest.raises(MethodError, match=r"these weights take none.*'moments'") as refused:
+        cp.weigh("nowhere.csv", make_table(20), schema, 1.0, method="uniform", target="age")
+    assert "synthesizer" not in str(refused.value)
 
 
 def interrupted(stage, done):

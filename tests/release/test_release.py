@@ -96,15 +96,106 @@ def test_weights_bring_a_relation_back_that_the_synthesizer_leaves_out():
     assert weighted == pytest.approx(truth, abs=0.1)
 
 
-def test_a_target_goes_to_the_methods_that_have_none_of_their_own(schema):
+def test_a_target_goes_to_every_method_that_takes_one(schema):
     plan = plan_release(schema, Budget(1.0, 1e-6), target="age")
     assert plan.synthesizer.target == plan.weighter.target == "age"
-    plan = plan_release(schema, Budget(1.0, 1e-6), Aim(target="sex"), target="age")
+    plan = plan_release(schema, Budget(1.0, 1e-6), Aim(target="age"), target="age")
+    assert plan.synthesizer.target == plan.weighter.target == "age"
+    plan = plan_release(schema, Budget(1.0, 1e-6), Aim(target="sex"), Moments(target="age"))
     assert (plan.synthesizer.target, plan.weighter.target) == ("sex", "age")
     with pytest.raises(SchemaError, match="agee"):
         plan_release(schema, Budget(1.0, 1e-6), target="agee")
     with pytest.raises(MethodError, match="target"):
         plan_release(schema, Budget(1.0, 1e-6), "mst", "uniform", target="age")
+    with pytest.raises(MethodError, match="expected the name of a column"):
+        plan_release(schema, Budget(1.0, 1e-6), target=["age"])
+
+
+def test_a_second_target_that_differs_is_refused_and_not_forgotten(schema):
+    for synthesizer in ("aim", "mst"):
+        with pytest.raises(MethodError, match=r"Moments has a target of its own, 'sex'"):
+            plan_release(
+                schema, Budget(1.0, 1e-6), synthesizer, Moments(target="sex"), target="age"
+            )
+    with pytest.raises(MethodError, match=r"Aim has a target of its own, 'sex'"):
+        plan_release(schema, Budget(1.0, 1e-6), Aim(target="sex"), "moments", target="age")
+
+
+def test_a_method_that_is_more_than_its_name_is_not_had_by_name(schema):
+    with pytest.raises(MethodError, match=r"log density ratio.*Oracle\(log_ratio\)"):
+        plan_release(schema, Budget(1.0, 1e-6), weights="oracle")
+    with pytest.raises(MethodError, match="did you mean") as refused:
+        plan_release(schema, Budget(1.0, 1e-6), weights="oracel")
+    assert "'oracle'" not in str(refused.value)
+    assert "'moments'" in str(refused.value)
+
+
+def test_a_class_in_the_place_of_a_method_is_refused(schema):
+    with pytest.raises(MethodError, match=r"write Moments\(\)"):
+        plan_release(schema, Budget(1.0, 1e-6), weights=Moments)
+    with pytest.raises(MethodError, match=r"write Aim\(\)"):
+        plan_release(schema, Budget(1.0, 1e-6), Aim)
+
+
+@pytest.mark.parametrize("seed", [1.5, "1", -1, True])
+def test_a_seed_that_is_none_is_refused_before_anything_is_read(schema, seed):
+    with pytest.raises(MethodError, match="seed: expected a whole number from 0"):
+        cp.release("nowhere.csv", schema, 1.0, 1e-6, seed=seed)
+
+
+def test_new_rows_are_not_drawn_with_a_seed_that_is_none(table, schema):
+    made = cp.release(table, schema, 1.0, synthesizer="independent", rows=20, replicates=0)
+    with pytest.raises(MethodError, match="seed"):
+        made.sample(5, seed=1.5)
+
+
+def test_other_weights_come_with_a_verdict_of_their_own(table, schema, tmp_path):
+    made = cp.release(table, schema, 2.0, 1e-6, rows=300, replicates=5, seed=1)
+    halved = np.where(np.arange(300) < 150, 0.0, made.weights)
+    redrawn = np.where(np.arange(300)[:, None] < 150, 0.0, made.replicates)
+    other = made.reweighted(halved, redrawn)
+    assert other.weights.mean() == pytest.approx(1.0)
+    assert other.replicates.mean(axis=0) == pytest.approx(np.ones(5), abs=1e-5)
+    assert other.weights[150:] / made.weights[150:] == pytest.approx(
+        np.full(150, other.weights[150] / made.weights[150])
+    )
+    kept = other.table.iloc[150:]
+    mean = other.use_weights().mean("age")
+    assert mean.value == pytest.approx(np.average(kept["age"], weights=halved[150:]))
+    assert mean.standard_error > 0
+    size = halved.sum() ** 2 / (halved**2).sum()
+    assert other.card["weights"]["effective_sample_size"] == pytest.approx(size)
+    assert other.card["weights"]["reweighted"]
+    assert other.card["ledger"] == made.card["ledger"]
+    heavy = made.reweighted(np.where(np.arange(300) == 0, 1e6, 1.0))
+    assert heavy.card["weights"]["verdict"]["level"] == "do not use"
+    assert heavy.replicates is None
+    assert heavy.card["replicates"] is None
+    loaded = cp.load(other.save(tmp_path / "out"))
+    assert loaded.weights == pytest.approx(other.weights)
+    with pytest.raises(MethodError, match="weights were replaced"):
+        loaded.sample(5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "replicates", "words"),
+    [
+        (np.ones(7), None, "weights: expected a weight for every row"),
+        (np.ones((20, 2)), None, "weights: expected a weight for every row"),
+        (np.full(20, np.nan), None, "weights: expected weights .not their logarithms"),
+        (np.full(20, -1.0), None, "weights: expected weights .not their logarithms"),
+        (np.zeros(20), None, "some above zero"),
+        (["many"] * 20, None, "weights: expected an array of numbers"),
+        (np.ones(20), np.ones((7, 3)), "replicates: expected a line of weights"),
+        (np.ones(20), np.ones(20), "replicates: expected a line of weights"),
+        (np.ones(20), np.eye(20)[:, :3] * 0, "replicates: .*some above zero"),
+    ],
+)
+def test_weights_that_are_none_are_refused(table, schema, weights, replicates, words):
+    rows = schema.restore(table.iloc[:20]).assign(weight=1.0)
+    made = cp.Release(rows, schema, card={})
+    with pytest.raises(MethodError, match=words):
+        made.reweighted(weights, replicates)
 
 
 def test_the_split_is_the_weights_part_of_what_is_shared(schema):
@@ -119,7 +210,7 @@ def test_the_split_is_the_weights_part_of_what_is_shared(schema):
 
 @pytest.mark.parametrize("weights", ["logistic", "logistic-outputs"])
 def test_weights_that_need_delta_are_refused_before_the_table_is_opened(schema, weights):
-    with pytest.raises(BudgetError, match="delta > 0"):
+    with pytest.raises(BudgetError, match=r"delta > 0: state a delta.* or choose 'moments'; in Py"):
         cp.release("nowhere.csv", schema, 1.0, weights=weights)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from counterpoise.errors import SchemaError, TableError
 from counterpoise.schema import Column, Schema
+from counterpoise.schema.encoding import read_values
 from tests.schema.schema_strategies import HARD_COLUMNS, schemas
 
 MISSING = [None, np.nan, pd.NA, pd.NaT]
@@ -392,3 +393,16 @@ def test_a_nullable_whole_number_is_restored_with_its_nulls():
     schema = Schema([Column.integer("n", 0, 9, nullable=True)])
     restored = schema.restore(pd.DataFrame({"n": [7.0, None]}))["n"]
     assert restored.tolist() == [7, pd.NA]
+
+
+def test_values_are_read_as_they_are_coded_but_not_clamped():
+    values = pd.Series(["-1", "3.5", "9", "10", "many", "NA"])
+    numbers, nulls = read_values(Column.integer("k", 0, 9), values, ("NA",))
+    assert nulls.tolist() == [False, False, False, False, True, True]
+    assert numbers[1:3].tolist() == [3.5, 9.0]
+    assert numbers[0] < 0 and numbers[3] > 9
+    day = Column.date("day", date(2023, 1, 1), date(2023, 12, 31), bins=4)
+    moments = pd.Series(["2022-12-31T23:59", "2023-12-31 12:00+13:00", "31/12/2023"])
+    numbers, nulls = read_values(day, moments)
+    read = numbers[:2].astype("datetime64[D]").astype(str).tolist()
+    assert (read, nulls.tolist()) == (["2022-12-31", "2023-12-30"], [False, False, True])

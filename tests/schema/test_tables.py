@@ -235,11 +235,18 @@ def test_nested_columns_do_not_hide_the_others(tmp_path):
     assert len(read_table(tmp_path / "t.parquet")) == 1
 
 
+def test_a_name_is_no_pattern():
+    frame = pl.DataFrame({"*": [1], "^a.*$": [2], "ab": [3]})
+    assert read_table(frame, ["^a.*$", "*"]).to_dict("list") == {"^a.*$": [2], "*": [1]}
+
+
 def test_columns_are_checked_by_name():
     schema = Schema([Column.boolean("age"), Column.boolean("sex")])
     check_columns(["sex", "more", "age"], schema)
     with pytest.raises(TableError, match=r"'sex'.*does have 'sx'"):
         check_columns(["age", "sx"], schema)
+    with pytest.raises(TableError, match=r"^the synthetic table lacks columns"):
+        check_columns(["age"], schema, "the synthetic table")
     with pytest.raises(TableError, match="several columns"):
         check_columns(["age", "sex", "age"], schema)
 

@@ -200,3 +200,13 @@ def test_options_that_are_not_positive_are_refused_before_anything_is_spent(opti
     with vault, pytest.raises(MethodError, match=f"{option}: expected a positive number"):
         calibrate_privately(vault, twice_too_steep, coded, vault.budget.whole, **{option: 0.0})
     assert vault.ledger.epsilon_spent == 0
+
+
+def test_tables_in_the_place_of_their_weights_are_refused():
+    table = pd.DataFrame({"x": [1.0, 2.0], "sex": ["F", "M"]})
+    with pytest.raises(MethodError, match=r"held_out: expected the weights .*, not the table"):
+        calibrate(table, table)
+    with pytest.raises(MethodError, match=r"synthetic: expected the weights .*, not the table"):
+        calibrate(np.zeros(2), table[["x"]])
+    with pytest.raises(MethodError, match="expected Weights, or an array of log-weights, not list"):
+        calibrate(["F", "M"], np.zeros(2))

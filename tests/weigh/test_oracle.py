@@ -52,3 +52,24 @@ def test_a_function_is_not_saved_and_has_to_answer_for_every_row():
         Oracle(tilt).fit(None, SYNTHETIC).to_arrays()
     with pytest.raises(MethodError, match="one number a row"):
         Oracle(lambda table: 0.0).fit(None, SYNTHETIC).weigh(SYNTHETIC)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (math.nan, "log_ratio: .*NaN or infinite"),
+        (math.inf, "log_ratio: .*NaN or infinite"),
+        (-math.inf, "log_ratio: .*minus infinity for all"),
+        ("much", "log_ratio: expected numbers"),
+    ],
+)
+def test_a_ratio_that_gives_no_weights_is_refused(value, words):
+    model = Oracle(lambda table: np.full(len(table), value)).fit(None, SYNTHETIC)
+    with pytest.raises(MethodError, match=words):
+        model.weigh(SYNTHETIC)
+
+
+def test_a_row_that_cannot_be_private_has_no_weight():
+    model = Oracle(lambda table: np.where(np.arange(len(table)) == 0, -np.inf, 0.0))
+    weights = model.fit(None, SYNTHETIC).weigh(SYNTHETIC[:3]).normalised
+    assert weights.tolist() == pytest.approx([0.0, 1.5, 1.5])

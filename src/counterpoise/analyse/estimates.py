@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 POPULATION = "population"
 BY_ROWS = "scaled to the number of synthetic rows, because the card states no population"
+AS_STATED = "no standard error, because it is the number that the card states"
+KNOWN = "no standard error, because the number of private rows is public"
+NOISY = "no standard error, because replicate weights do not redraw the noise of the population"
 
 
 def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
@@ -83,7 +86,7 @@ def total(
     everyone = design.sums(np.ones((1, len(release.table))))
     results = population * ratio(design.sums(grouped.lines(values)), everyone)
     if column is None and by is None:
-        number = Estimate(float(population), None, float(population), note)
+        number = Estimate(float(population), None, float(population), note or _no_error(release))
         return _collect(grouped, [number])
     return _collect(grouped, [estimate(line, note=note) for line in results])
 
@@ -239,6 +242,12 @@ def _population(release: Release) -> tuple[float, str]:
     if stated is None:
         return float(release.card.get("rows", len(release.table))), BY_ROWS
     return float(stated), ""
+
+
+def _no_error(release: Release) -> str:
+    """Why the population, by itself, has no standard error."""
+    is_public = release.card.get("population_is_public")
+    return AS_STATED if is_public is None else KNOWN if is_public else NOISY
 
 
 def _is_category(release: Release, name: str, category: Any) -> np.ndarray:

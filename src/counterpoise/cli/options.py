@@ -33,7 +33,7 @@ class _MethodName(click.ParamType):
         from click.shell_completion import CompletionItem
 
         registry = getattr(import_module(f"counterpoise.{self.room}"), self.registry)
-        names = sorted({*registry, *self.others})
+        names = sorted({*registry.by_name(), *self.others})
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pandas as pd
 from counterpoise.errors import MethodError
 from counterpoise.release.card import describe_replicates
 from counterpoise.release.models import Models, SavedModels
+from counterpoise.release.plan import check_seed
 from counterpoise.release.result import WEIGHT, Release
 from counterpoise.schema import Schema
-from counterpoise.weigh import WeightModel
+from counterpoise.weigh import WeightModel, Weights
 from counterpoise.weigh.protocol import redrawable
 from counterpoise.weigh.replicates import replicate_weights
 
@@ -59,6 +61,7 @@ def sample(release: Release, rows: int, seed: int | None = None) -> Release:
     """New rows from a release's model, weighed by its weight model, with replicates again."""
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         raise MethodError(f"rows: expected a whole number from 1, not {rows!r}")
+    check_seed(seed)
     models = release.models
     if isinstance(models, SavedModels):
         models = models.open(release.schema, release.card)
@@ -76,6 +79,41 @@ def sample(release: Release, rows: int, seed: int | None = None) -> Release:
         models=models,
         seed=derived_seed(seed, 1),
     )
+
+
+def reweighted(
+    release: Release, weights: np.ndarray, replicates: np.ndarray | None = None
+) -> Release:
+    """A release with other weights; the card keeps how they were first made, and judges anew."""
+    rows = len(release.table)
+    normalised = _averaging_to_one("weights", weights, rows, 1)
+    columns = None if replicates is None else _averaging_to_one("replicates", replicates, rows, 2)
+    made = release.card.get("weights", {})
+    with np.errstate(divide="ignore"):
+        # Other weights make up for no more of the difference than was known to be made up for.
+        found = Weights(np.log(normalised), reached=made.get("reached", 1.0))
+    card = release.card | {
+        "weights": made | found.diagnostics() | {"reweighted": True},
+        "replicates": describe_replicates(0 if columns is None else columns.shape[1]),
+        "model": {"saved": False, "reason": "its weights were replaced"},
+    }
+    table = release.table.assign(**{WEIGHT: normalised})
+    return replace(release, table=table, card=card, replicates=columns, accepted=False, models=None)
+
+
+def _averaging_to_one(name: str, weights: np.ndarray, rows: int, dimensions: int) -> np.ndarray:
+    try:
+        found = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):
+        raise MethodError(f"{name}: expected an array of numbers") from None
+    if found.ndim != dimensions or len(found) != rows:
+        each = "a weight" if dimensions == 1 else "a line of weights"
+        raise MethodError(f"{name}: expected {each} for every row of the table")
+    if not (np.isfinite(found).all() and (found >= 0).all() and (found.sum(axis=0) > 0).all()):
+        raise MethodError(
+            f"{name}: expected weights (not their logarithms) from zero, and some above zero"
+        )
+    return np.asarray(found / found.mean(axis=0))
 
 
 def derived_seed(seed: int | None, place: int) -> int | None:

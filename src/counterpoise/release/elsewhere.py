@@ -14,24 +14,42 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 import counterpoise
 from counterpoise.errors import CounterpoiseWarning, TableError
 from counterpoise.release.assemble import assemble, derived_seed
 from counterpoise.release.card import describe, versions
-from counterpoise.release.plan import Plan, check_replicates, plan_weigh
+from counterpoise.release.plan import Plan, check_replicates, check_seed, plan_weigh
 from counterpoise.release.progress import Progress, shown
 from counterpoise.release.result import Release
 from counterpoise.release.stages import fit_weights, open_vault, request
 from counterpoise.release.work import Work
 from counterpoise.schema import Column, Schema
-from counterpoise.schema.reading import is_moment_like, is_number_like
+from counterpoise.schema.encoding import read_values
+from counterpoise.schema.reading import is_moment_like, is_number_like, text_of
 from counterpoise.schema.tables import check_columns, read_table
 from counterpoise.vault import REPLACE, Budget
 from counterpoise.weigh import WEIGHTERS, Weighter
 
 CAVEAT = "the synthetic table's own privacy cost is yours to add: this ledger has the weights' only"
+
+_NO_PLACE = (
+    "the schema has no place for {} in the synthetic table; widen the schema, or clean the table"
+)
+_WHOLE = (
+    "expected whole numbers in the synthetic table, not {}; round them, or make the column "
+    "continuous in the schema"
+)
+_NUMBERS = "expected numbers in the synthetic table, not {}; convert them, or leave them out"
+_EXPECTED = {
+    "integer": _NUMBERS,
+    "continuous": _NUMBERS,
+    "date": "expected ISO dates (YYYY-MM-DD) in the synthetic table, not {}; convert them",
+    "datetime": "expected ISO moments (YYYY-MM-DD HH:MM:SS) in the synthetic table, not {}; "
+    "convert them",
+}
 
 _warned = False
 
@@ -73,6 +91,7 @@ def weigh(
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
     plan = plan_weigh(schema, budget, method, target)
     check_replicates(replicates)
+    check_seed(seed)
     rows = _public_table(synthetic, plan.schema)
     _warn_once()
     asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
@@ -150,7 +169,7 @@ def _public_table(synthetic: Any, schema: Schema) -> pd.DataFrame:
     Private rows are clamped without a word. This table is public, so its mistakes can be named.
     """
     found = read_table(synthetic)
-    check_columns(found.columns, schema)
+    check_columns(found.columns, schema, "the synthetic table")
     if not len(found):
         raise TableError("the synthetic table has no rows to weigh")
     frame = pd.DataFrame({column.name: _checked(column, found, schema) for column in schema})
@@ -158,36 +177,44 @@ def _public_table(synthetic: Any, schema: Schema) -> pd.DataFrame:
 
 
 def _checked(column: Column, table: pd.DataFrame, schema: Schema) -> pd.Series:
-    """A column of the synthetic table, with null where it has a word for it."""
+    """A column of the synthetic table as the schema reads it, null where it has a word for it."""
     values = table[column.name].reset_index(drop=True)
     if not (is_number_like(values) or is_moment_like(values)):
         values = values.astype(object)
         values = values.mask(values.isin(schema.missing_values), None)
-    nulls = values.isna()
+    nulls = values.isna().to_numpy()
     if nulls.any() and not column.nullable:
         raise TableError(
             f"column {column.name!r}: the synthetic table has nulls, and the schema allows none"
         )
+    if column.is_numeric:
+        return _read(column, values, nulls, schema.missing_values)
     # Coded as if it might be null, a value without a place shows as null.
     lenient = Schema((replace(column, nullable=True),), schema.missing_values)
-    strange = (lenient.encode(values.to_frame()).codes[:, 0] == column.cells) & ~nulls
-    if column.is_numeric:
-        strange |= ~nulls & ~_within(column, values)
-    if strange.any():
-        raise TableError(
-            f"column {column.name!r}: the schema has no place for {values[strange].iloc[0]!r} in "
-            "the synthetic table; widen the schema, or clean the table"
-        )
+    strange = lenient.encode(values.to_frame()).codes[:, 0] == column.cells
+    _refuse(column, values, strange & ~nulls, _NO_PLACE)
     return values
 
 
-def _within(column: Column, values: pd.Series) -> pd.Series:
-    """Whether each number or moment is one, and within the bounds."""
-    low: Any = column.minimum
-    high: Any = column.maximum
-    if column.kind in ("date", "datetime"):
-        moments = pd.to_datetime(values, errors="coerce")
-        return moments.between(pd.Timestamp(low), pd.Timestamp(high))
-    numbers = pd.to_numeric(values, errors="coerce").astype(float)
-    whole = column.kind != "integer" or numbers % 1 == 0
-    return numbers.between(low, high) & whole
+def _read(
+    column: Column, values: pd.Series, nulls: np.ndarray, missing_values: tuple[str, ...]
+) -> pd.Series:
+    """Numbers or moments within the bounds; a moment is in UTC, and a date has no time of day."""
+    numbers, unread = read_values(column, values, missing_values)
+    _refuse(column, values, unread & ~nulls, _EXPECTED[column.kind])
+    outside = (numbers < column.low) | (numbers > column.high)
+    _refuse(column, values, outside & ~nulls, _NO_PLACE)
+    if column.kind == "integer":
+        _refuse(column, values, (numbers % 1 != 0) & ~nulls, _WHOLE)
+    if column.kind in ("integer", "continuous"):
+        return pd.Series(numbers).mask(nulls)
+    moments = numbers.astype("datetime64[D]" if column.kind == "date" else "datetime64[us]")
+    return pd.Series(moments).mask(nulls)
+
+
+def _refuse(column: Column, values: pd.Series, wrong: np.ndarray, message: str) -> None:
+    """Raise a TableError that names the first value that is wrong, if there is one."""
+    if wrong.any():
+        value = values[wrong].iloc[0]
+        shown = repr(value) if isinstance(value, str) else text_of(value)
+        raise TableError(f"column {column.name!r}: {message.format(shown)}")

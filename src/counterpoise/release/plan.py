@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, fields, is_dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from counterpoise.errors import BudgetError, MethodError, SchemaError
+from counterpoise.registry import only_as_instance
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesize import SYNTHESIZERS, Histogram, Synthesizer
 from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, threshold_delta
@@ -99,7 +101,12 @@ def plan_release(
         method.check(public)
     weighter = _checked_weighter(weights, budget)
     if target is not None:
-        _check_target(public, target, method, weighter)
+        _check_target(public, target)
+        if not (_takes_target(method) or _takes_target(weighter)):
+            raise MethodError(
+                "target: none of the chosen methods takes one; leave it out, or choose the "
+                "synthesizer 'aim' or the weights 'moments'"
+            )
         method, weighter = _aimed(method, target), _aimed(weighter, target)
     if split is not None and (isinstance(split, bool) or not 0 < split < 1):
         raise MethodError(f"split: expected a number between 0 and 1, not {split!r}")
@@ -149,7 +156,11 @@ def plan_weigh(
         )
     weighter = _checked_weighter(method, budget)
     if target is not None:
-        _check_target(public, target, weighter)
+        _check_target(public, target)
+        if not _takes_target(weighter):
+            raise MethodError(
+                "target: these weights take none; leave it out, or choose the weights 'moments'"
+            )
         weighter = _aimed(weighter, target)
     return Plan(
         schema=public,
@@ -170,6 +181,13 @@ def check_replicates(replicates: int) -> None:
     """Refuse a number of replicates that is none."""
     if isinstance(replicates, bool) or not isinstance(replicates, int) or replicates < 0:
         raise MethodError(f"replicates: expected a whole number from 0, not {replicates!r}")
+
+
+def check_seed(seed: int | None) -> None:
+    """Refuse a seed that is none."""
+    is_whole = isinstance(seed, Integral) and not isinstance(seed, bool)
+    if seed is not None and not (is_whole and seed >= 0):
+        raise MethodError(f"seed: expected a whole number from 0, or None, not {seed!r}")
 
 
 def best_synthesizer(schema: Schema, budget: Budget) -> str:
@@ -214,11 +232,13 @@ def _checked_schema(schema: Any, budget: Budget) -> Schema:
 
 
 def _checked_weighter(weights: str | Weighter, budget: Budget) -> Weighter:
+    if isinstance(weights, str) and (given := only_as_instance(WEIGHTERS.get(weights))):
+        raise MethodError(f"weights {weights!r} cannot be had by name: {given}")
     weighter = WEIGHTERS.make(weights)
     if budget.is_pure and _needs_delta(weighter):
         raise BudgetError(
             f"weights {WEIGHTERS.name_of(weighter)!r} need delta > 0: state a delta, such as 1e-9, "
-            "or choose 'moments' or a pure noise"
+            "or choose 'moments'; in Python, noise='laplace' does without a delta too"
         )
     return weighter
 
@@ -234,17 +254,19 @@ def _takes_target(method: Any) -> bool:
     return is_dataclass(method) and any(field.name == "target" for field in fields(method))
 
 
-def _check_target(schema: Schema, target: str, *methods: Any) -> None:
+def _check_target(schema: Schema, target: Any) -> None:
+    if not isinstance(target, str):
+        raise MethodError(f"target: expected the name of a column, not {target!r}")
     schema.index(target)
-    if not any(_takes_target(method) for method in methods):
-        raise MethodError(
-            "target: none of the chosen methods takes one; leave it out, or choose the "
-            "synthesizer 'aim' or the weights 'moments'"
-        )
 
 
 def _aimed(method: Any, target: str) -> Any:
-    """The method with the target, if it takes one and has none of its own."""
-    if _takes_target(method) and method.target is None:
-        return replace(method, target=target)
-    return method
+    """The method with the target, if it takes one; its own has to be the same."""
+    if not _takes_target(method):
+        return method
+    if method.target not in (None, target):
+        raise MethodError(
+            f"target: {type(method).__name__} has a target of its own, {method.target!r}, and "
+            f"target={target!r} is another; state one of them"
+        )
+    return replace(method, target=target)

@@ -224,6 +224,16 @@ class Release:
         card = self.card | {"weights": uniform, "replicates": None, "model": model}
         return replace(self, table=table, card=card, replicates=None, models=None)
 
+    def reweighted(self, weights: np.ndarray, replicates: np.ndarray | None = None) -> Release:
+        """The release with other weights, such as refined ones, and a new verdict on them.
+
+        `weights` has a number for each row, `replicates` is rows x R or None, and each column is
+        brought to a mean of one. Without replicates there are no standard errors.
+        """
+        from counterpoise.release.assemble import reweighted
+
+        return reweighted(self, weights, replicates)
+
     def use_weights(self) -> Release:
         """The release with its weights accepted, whatever the verdict on them says."""
         return replace(self, accepted=True)

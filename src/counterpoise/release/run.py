@@ -14,7 +14,7 @@ import counterpoise
 from counterpoise.release.assemble import assemble, derived_seed
 from counterpoise.release.card import describe, versions
 from counterpoise.release.models import Models
-from counterpoise.release.plan import Plan, check_replicates, plan_release
+from counterpoise.release.plan import Plan, check_replicates, check_seed, plan_release
 from counterpoise.release.progress import Progress, shown
 from counterpoise.release.result import Release
 from counterpoise.release.stages import (
@@ -78,6 +78,7 @@ def release(
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
     plan = plan_release(schema, budget, synthesizer, weights, rows, target, split)
     check_replicates(replicates)
+    check_seed(seed)
     asked = {"rows": rows, "replicates": replicates, "seed": seed}
     kept = Work.open(work, request(plan) | asked)
     with shown(progress, plan) as said:

@@ -9,6 +9,10 @@ takes the first code.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from datetime import date as Date
+from datetime import datetime as DateTime
 from typing import Any
 
 import duckdb
@@ -61,6 +65,22 @@ def encode(schema: Schema, table: Any) -> Coded:
     return Coded(schema, codes, units)
 
 
+def read_values(
+    column: Column, values: pd.Series, missing_values: tuple[str, ...] = ("",)
+) -> tuple[np.ndarray, np.ndarray]:
+    """A column on the numeric scale, read as `encode` reads it but left as it is; and the nulls.
+
+    What lies outside the bounds stays outside, and a fraction in a column of integers stays one.
+    Null is whatever cannot be read, too; its place is held by a number without meaning.
+
+    >>> numbers, nulls = read_values(Column.integer("k", 0, 9), pd.Series(["3.5", "nine"]))
+    >>> float(numbers[0]), nulls.tolist()
+    (3.5, [False, True])
+    """
+    with TextReader() as texts:
+        return _numbers(_widened(column), values, missing_values, texts)
+
+
 def _encode_by_sql(schema: Schema, table: Any) -> Coded:
     """Code a file without ever holding its texts."""
     expressions = [
@@ -74,6 +94,16 @@ def _encode_by_sql(schema: Schema, table: Any) -> Coded:
     places = range(len(schema))
     codes = np.stack([arrays[f"c{place}"].astype(np.int32) for place in places])
     return Coded(schema, codes.T, np.stack([arrays[f"u{place}"] for place in places]).T)
+
+
+def _widened(column: Column) -> Column:
+    """A column so wide that clamping to it hides nothing: what was outside is outside still."""
+    if column.kind == "date":
+        return replace(column, minimum=Date.min, maximum=Date.max, bins=None)
+    if column.kind == "datetime":
+        return replace(column, minimum=DateTime.min, maximum=DateTime.max, bins=None)
+    low, high = math.nextafter(column.low, -math.inf), math.nextafter(column.high, math.inf)
+    return Column.continuous(column.name, low, high)
 
 
 def _numbers(

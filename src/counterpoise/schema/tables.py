@@ -83,8 +83,10 @@ def table_columns(source: Any) -> tuple[str, ...]:
     )
 
 
-def check_columns(names: Iterable[str], schema: Schema) -> None:
+def check_columns(names: Iterable[str], schema: Schema, table: str = "the table") -> None:
     """Raise a TableError unless every column of the schema is there, once; others are ignored.
+
+    `table` is what the message calls it.
 
     >>> from counterpoise.schema import Column
     >>> check_columns(["id", "age"], Schema([Column.integer("age", 0, 99)]))
@@ -96,7 +98,7 @@ def check_columns(names: Iterable[str], schema: Schema) -> None:
         near = {hit for name in missing for hit in difflib.get_close_matches(name, names, 1)}
         hint = f"; it does have {', '.join(map(repr, sorted(near)))}" if near else ""
         listed = ", ".join(map(repr, missing))
-        raise TableError(f"the table lacks columns that the schema names: {listed}{hint}")
+        raise TableError(f"{table} lacks columns that the schema names: {listed}{hint}")
 
 
 def _library(source: Any) -> str:
@@ -187,8 +189,10 @@ def _series(array: np.ndarray, type_: str) -> pd.Series:
 
 def _from_polars(source: Any, names: list[str]) -> pd.DataFrame:
     import polars
+    from polars import selectors
 
-    frame = source.lazy().select(names).collect()
+    # By a selector: a bare name such as "*" would be taken for a pattern.
+    frame = source.lazy().select(selectors.by_name(*names)).collect()
     columns = {}
     for name in names:
         series = frame[name]

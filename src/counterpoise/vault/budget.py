@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Real
 
 import numpy as np
 from dp_accounting import NeighboringRelation, ZCDpEvent
@@ -66,9 +67,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", neighbours_from_name(self.neighbours))
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+        if not (_is_number(self.epsilon) and math.isfinite(self.epsilon) and self.epsilon > 0):
             raise BudgetError(f"epsilon: expected a positive number, not {self.epsilon!r}")
-        if not 0 <= self.delta < 1:
+        if not (_is_number(self.delta) and 0 <= self.delta < 1):
             raise BudgetError(f"delta: expected a number from 0 to below 1, not {self.delta!r}")
         rows = self.max_rows_per_person
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
@@ -123,6 +124,10 @@ class Budget:
     def from_dict(cls, values: Mapping[str, object]) -> "Budget":
         """The inverse of `to_dict`."""
         return cls(**values)  # type: ignore[arg-type]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
