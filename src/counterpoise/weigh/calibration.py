@@ -70,9 +70,10 @@ def thinned(rows: np.ndarray, about: int | None = None) -> np.ndarray:
 
 def effective_fraction(rows: np.ndarray, theta: np.ndarray) -> float:
     """Kish's effective sample size of the weights exp(rows.theta), as a part of the rows."""
-    exponents = rows @ theta
-    weights = np.exp(exponents - exponents.max(initial=-np.inf))
-    return float(weights.mean() ** 2 / (weights**2).mean()) if len(rows) else 1.0
+    if len(rows) == 0:
+        return 1.0
+    shares, _ = _tilt(rows, theta)
+    return float(1 / (len(rows) * (shares**2).sum()))
 
 
 def _newton(
