@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from counterpoise.weigh.calibration import LEAST_SEEN, calibrate
-from counterpoise.weigh.many_calibrations import calibrate_many
+from counterpoise.weigh.calibration import calibrate
+from counterpoise.weigh.many_calibrations import LEAST_SEEN, calibrate_many
 
 
 def solved_alone(rows, base, target, softness) -> np.ndarray:

@@ -14,6 +14,8 @@ from counterpoise.weigh import MomentModel, Moments, moments
 from counterpoise.weigh.diagnostics import diagnose
 from counterpoise.weigh.features import Linear, OneHot, PairProducts, Products, Squares
 from counterpoise.weigh.replicates import replicate_weights
+from counterpoise.weigh.shrinkage import Shrinkage
+from counterpoise.weigh.standardise import spread
 
 SCHEMA = Schema(
     [
@@ -315,6 +317,12 @@ def test_a_pattern_in_the_order_of_rows_does_not_matter():
     assert shares == pytest.approx([0.4, 0.3, 0.2, 0.1], abs=0.01)
 
 
+@pytest.mark.parametrize("period", [2, 4, 7, 8, 64])
+def test_a_part_of_the_rows_has_something_of_every_pattern(period):
+    counts = np.bincount(spread(80_000, 10_000) % period, minlength=period)
+    assert counts == pytest.approx(np.full(period, 10_000 / period), rel=0.5)
+
+
 @pytest.mark.parametrize("seed", [2, 3])
 def test_the_floor_of_the_effective_sample_size_holds_for_all_rows(seed):
     """Rare rows are told badly from a part of the table."""
@@ -368,3 +376,17 @@ def test_what_the_synthesizer_knows_is_held_where_the_floor_is_reached():
     for name in "abcd":
         shares = [weights[synthetic[name] == value].mean() for value in range(4)]
         assert shares == pytest.approx(np.ones(4), abs=0.1)
+
+
+def test_the_doubt_about_a_difference_counts_what_the_others_tell_of_its_noise():
+    """The error of shrunken differences, simulated: two that share most of their noise."""
+    noise, prior = np.array([[1.0, 0.9], [0.9, 1.0]]), np.ones(2)
+    trust = moments._joint_trust(prior, noise)
+    alone = Shrinkage(trust=np.full(2, 0.5), variance=np.full(2, 0.5))
+    doubt = moments._doubt(alone, trust, noise, np.zeros(2), np.zeros(2))
+    generator = np.random.default_rng(0)
+    truth = generator.normal(size=(100_000, 2))
+    measured = truth + generator.multivariate_normal(np.zeros(2), noise, 100_000)
+    error = ((measured @ trust.T - truth) ** 2).mean(axis=0)
+    assert error.max() < 0.4
+    assert doubt == pytest.approx(error, rel=0.02)

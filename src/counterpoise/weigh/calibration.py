@@ -26,9 +26,6 @@ MOST_STEPS = 60
 STEPS_WITH_A_HESSIAN = 20  # before another is worked out
 GAIN = 0.1  # the part of the Newton decrement that a step may leave before that
 
-# The variance of a white coordinate among a part of the rows from which they can tell of it.
-LEAST_SEEN = 0.5
-
 
 def calibrate(
     rows: np.ndarray, target: np.ndarray, softness: np.ndarray, start: np.ndarray | None = None

@@ -84,10 +84,10 @@ class LogisticOutputs:
         synthesizer: Redrawable | None = None,
     ) -> LogisticOutputsModel:
         """Pay for the number of rows, where it is private, and for one vector of log-weights."""
-        there = len(coded_rows(vault.schema, synthetic))
-        if self.rows is not None and self.rows > there:
-            raise MethodError(f"rows: the synthetic table has {there}, fewer than {self.rows}")
-        task = Classification.of(vault, synthetic, share, self.features, self.noise)
+        coded = coded_rows(vault.schema, synthetic)
+        if self.rows is not None and self.rows > len(coded):
+            raise MethodError(f"rows: the synthetic table has {len(coded)}, fewer than {self.rows}")
+        task = Classification.of(vault, coded, share, self.features, self.noise)
         law: NoiseLaw = self.noise  # type: ignore[assignment]
         regularisation = self.regularisation
         if regularisation is None:

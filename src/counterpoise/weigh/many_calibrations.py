@@ -15,7 +15,6 @@ import numpy as np
 from counterpoise.weigh.calibration import (
     CHUNK_ROWS,
     GAIN,
-    LEAST_SEEN,
     moments_under,
     solve,
     thinned,
@@ -23,6 +22,8 @@ from counterpoise.weigh.calibration import (
 )
 from counterpoise.weigh.standardise import spread
 
+# The variance of a white coordinate among a part of the rows from which they can tell of it.
+LEAST_SEEN = 0.5
 SHARED_ROWS = 100_000  # for the Hessian that all columns start with
 OWN_ROWS = 50_000  # for that of one
 STEPS = 40

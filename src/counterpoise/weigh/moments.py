@@ -32,7 +32,6 @@ from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import REPLACE, NoisySums, Share, Vault
 from counterpoise.weigh.calibration import (
-    LEAST_SEEN,
     calibrate,
     effective_fraction,
     thinned,
@@ -41,7 +40,7 @@ from counterpoise.weigh.calibration import (
 from counterpoise.weigh.choose_features import choose_features
 from counterpoise.weigh.features import Features, Recipe
 from counterpoise.weigh.knowledge import is_measured, plausible_variances
-from counterpoise.weigh.many_calibrations import calibrate_many
+from counterpoise.weigh.many_calibrations import LEAST_SEEN, calibrate_many
 from counterpoise.weigh.protocol import WEIGHTERS, Redrawable, coded_rows
 from counterpoise.weigh.shrinkage import Shrinkage, shrink
 from counterpoise.weigh.standardise import Standardised, chunks
