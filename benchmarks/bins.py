@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from counterpoise.schema import Column, Schema
-from counterpoise.synthesize import Aim
+from counterpoise.synthesizers import Aim
 from counterpoise.vault import Budget, Share, Vault
 
 SETS = {

@@ -1,6 +1,6 @@
 """How close a synthetic table of integer codes is to the real one, and how useful.
 
-The measures of `counterpoise.evaluate`, unweighted, for tables that other libraries made and that
+The measures of `counterpoise.evaluation`, unweighted, for tables that other libraries made and that
 come as arrays of codes: the total variation distance of k-way marginals, averaged over all sets
 of k columns, and the ROC-AUC on held-out real rows of a classifier trained on synthetic rows.
 Both look at the exact real rows: they are for public benchmark data and spend no privacy.

@@ -23,9 +23,9 @@ from scipy.optimize import minimize
 
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import Budget, Vault
-from counterpoise.weigh.calibration import calibrate
-from counterpoise.weigh.features import Linear, PairProducts, Squares
-from counterpoise.weigh.moments import MomentModel, Moments
+from counterpoise.weights.calibration import calibrate
+from counterpoise.weights.features import Linear, PairProducts, Squares
+from counterpoise.weights.moments import MomentModel, Moments
 
 COLUMNS = 19
 PAIRS = 162  # beside 19 columns and their squares: 200 features

@@ -33,8 +33,8 @@ from scipy.stats import multivariate_normal
 
 import counterpoise as cp
 from counterpoise.errors import CounterpoiseWarning
-from counterpoise.weigh import WEIGHTERS
-from counterpoise.weigh.replicates import replicate_weights
+from counterpoise.weights import WEIGHTERS
+from counterpoise.weights.replicates import replicate_weights
 from weights_report import pyplot
 
 DELTA = 1e-5

@@ -26,7 +26,7 @@ import pandas as pd
 
 import peers
 from counterpoise import Budget, Column, Schema, Vault
-from counterpoise.synthesize import Aim, Independent, Mst, PrivBayes, Synthesizer
+from counterpoise.synthesizers import Aim, Independent, Mst, PrivBayes, Synthesizer
 from peer_runners import measured
 
 OURS = "counterpoise"

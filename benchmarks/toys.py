@@ -30,7 +30,7 @@ import pandas as pd
 from scipy.ndimage import gaussian_filter
 
 from counterpoise import Budget, Column, CounterpoiseError, Schema, Vault, evaluate
-from counterpoise.weigh import WEIGHTERS
+from counterpoise.weights import WEIGHTERS
 from weights_report import pyplot
 
 DELTA = 1e-5

@@ -33,7 +33,7 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 import peers
 from counterpoise import Budget, Vault
-from counterpoise.synthesize import Aim
+from counterpoise.synthesizers import Aim
 from synthesizers import schema_of
 
 SETS = ("heart", "compas", "churn", "law", "dutch", "adult")

@@ -42,10 +42,10 @@ from joblib import Parallel, delayed, parallel_config
 import weights_report
 from counterpoise import Budget, CounterpoiseError, Schema, Vault, evaluate
 from counterpoise.schema import Coded
-from counterpoise.synthesize import SYNTHESIZERS
+from counterpoise.synthesizers import SYNTHESIZERS
 from counterpoise.vault import Ledger, Share
-from counterpoise.weigh import WEIGHTERS, Weighter
-from counterpoise.weigh.protocol import redrawable
+from counterpoise.weights import WEIGHTERS, Weighter
+from counterpoise.weights.protocol import redrawable
 from weighted_tables import SOURCES, ShrunkenGaussian, Table, load
 
 GAUSSIAN = "gaussian"
@@ -195,7 +195,7 @@ def weighter(name: str, target: str) -> Weighter:
 
 def published(share: Share, schema: Schema) -> tuple[Weighter, Share]:
     """Laplace noise of the published scale, claimed to cost the share; and what it does cost."""
-    from counterpoise.weigh.logistic import TOTAL_FRACTION
+    from counterpoise.weights.logistic import TOTAL_FRACTION
 
     claimed = share.epsilon * math.sqrt(1 - TOTAL_FRACTION)
     method = WEIGHTERS.make(

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 import counterpoise as cp
 from counterpoise.cli import group
 from counterpoise.errors import CounterpoiseError
-from counterpoise.synthesize import SYNTHESIZERS
+from counterpoise.synthesizers import SYNTHESIZERS
 from counterpoise.vault import Budget, MarginalError, Vault
-from counterpoise.weigh import WEIGHTERS
+from counterpoise.weights import WEIGHTERS
 from tests import canary
 
 BUDGET = Budget(1.0, 1e-9)

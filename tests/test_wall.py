@@ -27,8 +27,8 @@ SECRET_MODULES = (
     "counterpoise.vault.domain",
 )
 # Measures against exact private rows, and the rooms that show them to the curator.
-CONFIDENTIAL = "counterpoise.evaluate"
-CURATORS_ROOMS = ("evaluate", "report", "cli")
+CONFIDENTIAL = "counterpoise.evaluation"
+CURATORS_ROOMS = ("evaluation", "cli")
 # Sources of noise good enough for privacy, which nobody else has a use for.
 SECURE_SOURCES = ("opendp", "secrets")
 # Ordinary randomness, which the vault must not use outside its noise.
@@ -36,7 +36,7 @@ ORDINARY_SOURCES = {"random", "numpy.random", "jax.random"}
 
 
 def breaches(source: str, room: str) -> list[str]:
-    """What a file in `room` ("vault", "vault/noise", "weigh", ...) does that it may not."""
+    """What a file in `room` ("vault", "vault/noise", "weights", ...) does that it may not."""
     in_vault = room.split("/")[0] == "vault"
     in_noise = room.startswith("vault/noise")
     is_curators = room.split("/")[0] in CURATORS_ROOMS
@@ -111,17 +111,17 @@ def test_the_schema_room_knows_nothing_of_the_vault():
 @pytest.mark.parametrize(
     ("source", "room"),
     [
-        ("rows = vault._storage.batches(10)", "weigh"),
-        ("rows = getattr(vault, '_storage')", "weigh"),
-        ("from counterpoise.vault.storage import open_storage", "synthesize"),
-        ("from counterpoise.vault import storage", "synthesize"),
-        ("from counterpoise.vault.noise import Noise", "release"),
-        ("noise = vault._noise.gaussian(x, 1.0)", "analyse"),
-        ("from counterpoise.evaluate import wasserstein", "weigh"),
-        ("from counterpoise import evaluate", "release"),
-        ("import opendp.prelude as dp", "weigh"),
+        ("rows = vault._storage.batches(10)", "weights"),
+        ("rows = getattr(vault, '_storage')", "weights"),
+        ("from counterpoise.vault.storage import open_storage", "synthesizers"),
+        ("from counterpoise.vault import storage", "synthesizers"),
+        ("from counterpoise.vault.noise import Noise", "bundle"),
+        ("noise = vault._noise.gaussian(x, 1.0)", "analysis"),
+        ("from counterpoise.evaluation import wasserstein", "weights"),
+        ("from counterpoise import evaluation", "bundle"),
+        ("import opendp.prelude as dp", "weights"),
         ("import opendp", "vault"),
-        ("import os\nos.urandom(8)", "synthesize"),
+        ("import os\nos.urandom(8)", "synthesizers"),
         ("import secrets", "vault"),
         ("import numpy as np\nz = np.random.default_rng()", "vault"),
         ("from numpy.random import default_rng", "vault"),
@@ -135,10 +135,10 @@ def test_the_wall_notices(source, room):
 @pytest.mark.parametrize(
     ("source", "room"),
     [
-        ("import numpy as np\nz = np.random.default_rng(1)", "synthesize"),
+        ("import numpy as np\nz = np.random.default_rng(1)", "synthesizers"),
         ("import numpy as np\nz = np.random.default_rng(1)", "vault/noise"),
-        ("from counterpoise.vault import Vault, Share", "weigh"),
-        ("from counterpoise.evaluate import wasserstein", "cli"),
+        ("from counterpoise.vault import Vault, Share", "weights"),
+        ("from counterpoise.evaluation import wasserstein", "cli"),
         ("rows = vault._storage.batches(10)", "vault"),
         ("import os\nos.urandom(8)", "vault/noise"),
     ],

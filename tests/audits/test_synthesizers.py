@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from counterpoise.schema import Column, Schema
-from counterpoise.synthesize import Aim, Histogram, Independent, Mst, PrivBayes
+from counterpoise.synthesizers import Aim, Histogram, Independent, Mst, PrivBayes
 from counterpoise.vault import Budget, Share
 from tests.audits.audit import (
     HalvedNoise,

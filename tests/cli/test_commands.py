@@ -11,11 +11,11 @@ import counterpoise as cp
 from counterpoise.cli import error_text, main
 from counterpoise.cli.hospital import SCHEMA, patients
 from counterpoise.cli.options import SYNTHESIZERS, WEIGHTERS
+from counterpoise.curation import weigh as weigh_module
+from counterpoise.curation.plan import plan_release
+from counterpoise.curation.progress import spent_before
+from counterpoise.curation.work import Work
 from counterpoise.errors import AnalysisError, BudgetError, BundleError, MethodError, TableError
-from counterpoise.release import elsewhere
-from counterpoise.release.plan import plan_release
-from counterpoise.release.progress import spent_before
-from counterpoise.release.work import Work
 from counterpoise.vault import Budget
 from tests.cli.calls import run, run_process
 
@@ -44,8 +44,8 @@ def test_help_fits_a_screen_and_shows_an_example():
 
 
 def test_help_names_every_method_that_can_be_had_by_name():
-    from counterpoise.synthesize import SYNTHESIZERS as synthesizers
-    from counterpoise.weigh import WEIGHTERS as weighters
+    from counterpoise.synthesizers import SYNTHESIZERS as synthesizers
+    from counterpoise.weights import WEIGHTERS as weighters
 
     assert set(SYNTHESIZERS) == set(synthesizers)
     # The oracle is made of a function, which no name can give.
@@ -207,7 +207,7 @@ def test_a_table_made_elsewhere_is_weighed_with_the_caveat_said_once(files, tabl
 
 
 def test_an_interrupted_weighing_goes_on_and_pays_once(files, table, monkeypatch):
-    monkeypatch.setattr(elsewhere, "_warned", True)
+    monkeypatch.setattr(weigh_module, "_warned", True)
     table.assign(age=40).to_csv(files / "other.csv", index=False)
     start = ["weigh", files / "table.csv", files / "other.csv", "--schema", files / "schema.json"]
     words = [*start, "--epsilon", 1, "--replicates", 3, "--out", files / "out", "--quiet"]

@@ -14,7 +14,7 @@ import pytest
 import counterpoise
 from counterpoise.cli import main
 from counterpoise.cli.hospital import SCHEMA, patients
-from counterpoise.release import elsewhere
+from counterpoise.curation import weigh as weigh_module
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -44,7 +44,7 @@ def workplace(tmp_path, monkeypatch):
             return usual(*tables, **options | {"seed": 1})
 
         monkeypatch.setattr(counterpoise, name, seeded)
-    monkeypatch.setattr(elsewhere, "_warned", False)  # the note comes once
+    monkeypatch.setattr(weigh_module, "_warned", False)  # the note comes once
     patients(2000).to_csv(tmp_path / "patients.csv", index=False)
     patients(1000, seed=1).to_csv(tmp_path / "other.csv", index=False)
     SCHEMA.write(tmp_path / "patients.json")

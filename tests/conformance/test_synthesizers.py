@@ -8,7 +8,7 @@ import pytest
 
 from counterpoise.errors import BudgetError
 from counterpoise.schema import Column, Schema
-from counterpoise.synthesize import SYNTHESIZERS
+from counterpoise.synthesizers import SYNTHESIZERS
 from counterpoise.vault import Budget, Vault
 from tests.conftest import make_schema, make_table
 

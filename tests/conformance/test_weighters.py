@@ -9,8 +9,8 @@ import pytest
 from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import Budget, Vault
-from counterpoise.weigh import WEIGHTERS
-from counterpoise.weigh.replicates import replicate_weights
+from counterpoise.weights import WEIGHTERS
+from counterpoise.weights.replicates import replicate_weights
 from tests.conftest import make_table
 
 METHODS = sorted(WEIGHTERS)

@@ -12,7 +12,7 @@ import click
 from counterpoise.cli.options import PATH
 
 if TYPE_CHECKING:
-    from counterpoise.release.result import Release
+    from counterpoise.bundle.release import Release
     from counterpoise.schema import Column
 
 # What each statistic takes: the columns, and the options beside those that all take.

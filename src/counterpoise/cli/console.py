@@ -15,7 +15,7 @@ import click
 from counterpoise.errors import CounterpoiseWarning
 
 if TYPE_CHECKING:
-    from counterpoise.analyse.result import Estimate, Estimates
+    from counterpoise.analysis.result import Estimate, Estimates
 
 
 @contextmanager
@@ -43,15 +43,15 @@ def notes(quiet: bool = False) -> Iterator[None]:
 def estimate_lines(found: Estimate | Estimates, level: float, heading: str) -> str:
     """Estimates as an aligned table: value, ±, the ends of the interval, and unweighted.
 
-    >>> from counterpoise.analyse.result import Estimate, Symmetric
+    >>> from counterpoise.analysis.result import Estimate, Symmetric
     >>> age = Estimate(54.23, 0.41, 51.0, span=Symmetric(54.23, 0.41, 80))
     >>> print(estimate_lines(age, 0.9, "age"))
          value    ±   low  high  unweighted
     age   54.2  0.7  53.5  54.9        51.0
     (intervals of 90%)
     """
-    from counterpoise.analyse.replication import multiplier
-    from counterpoise.analyse.result import Symmetric, aligned, show, show_width
+    from counterpoise.analysis.replication import multiplier
+    from counterpoise.analysis.result import Symmetric, aligned, show, show_width
 
     columns, rows = _rows(found, heading)
     halves = [
@@ -130,7 +130,7 @@ def verdict_line(card: Mapping[str, Any]) -> str:
 def _rows(
     found: Estimate | Estimates, heading: str
 ) -> tuple[tuple[str, ...], Sequence[tuple[tuple[Any, ...], Estimate]]]:
-    from counterpoise.analyse.result import Estimates
+    from counterpoise.analysis.result import Estimates
 
     if isinstance(found, Estimates):
         return found.columns, list(zip(found.labels, found.members, strict=True))

@@ -16,7 +16,7 @@ from counterpoise.cli.options import PATH
 if TYPE_CHECKING:
     import pandas as pd
 
-    from counterpoise.release.result import Release
+    from counterpoise.bundle.release import Release
 
 
 DEMO = Path("demo-release")
@@ -32,11 +32,11 @@ def command(out: Path, epsilon: float, count: int, quiet: bool) -> None:
     from threadpoolctl import threadpool_limits
 
     import counterpoise
+    from counterpoise.bundle.files import check_target
     from counterpoise.cli.console import notes, verdict_line
     from counterpoise.cli.hospital import SCHEMA, patients
     from counterpoise.cli.schema import schema_lines
     from counterpoise.cli.summary import places
-    from counterpoise.release.bundle import check_target
 
     # Only the demo's own folder is replaced without a word.
     check_target(out, overwrite=out == DEMO)
@@ -71,7 +71,7 @@ def command(out: Path, epsilon: float, count: int, quiet: bool) -> None:
 
 def _estimates(release: Release, truth: pd.DataFrame) -> str:
     """Three estimates without weights, with them, and as they are in the private table."""
-    from counterpoise.analyse.result import aligned, show
+    from counterpoise.analysis.result import aligned, show
 
     is_heart = truth["diagnosis"] == "heart"
     by_outcome: Any = release.mean("age", by="readmitted")
@@ -103,8 +103,8 @@ def _models(release: Release, truth: pd.DataFrame, others: pd.DataFrame) -> str:
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
 
-    from counterpoise.analyse.result import aligned
-    from counterpoise.release.result import WEIGHT, Release
+    from counterpoise.analysis.result import aligned
+    from counterpoise.bundle.release import WEIGHT, Release
 
     rows = truth.assign(**{WEIGHT: 1.0})
     private = Release(release.schema.restore(rows), release.schema, card={})

@@ -10,7 +10,7 @@ import click
 from counterpoise.cli.options import PATH
 
 if TYPE_CHECKING:
-    from counterpoise.release.result import Release
+    from counterpoise.bundle.release import Release
 
 
 @click.command("inspect", epilog="Example: counterpoise inspect patients-release/")
@@ -30,7 +30,7 @@ def command(folder: Path, as_json: bool, quiet: bool) -> None:
 
 
 def _lines(release: Release, folder: Path) -> list[str]:
-    from counterpoise.analyse.result import aligned
+    from counterpoise.analysis.result import aligned
     from counterpoise.cli.console import verdict_line
     from counterpoise.cli.summary import places
 

@@ -9,7 +9,7 @@ import click
 from counterpoise.cli.console import echo_json
 
 if TYPE_CHECKING:
-    from counterpoise.release.plan import Plan
+    from counterpoise.curation.plan import Plan
 
 # Noise, time and memory are shown for a table of this size when nobody states one.
 GUESSED_ROWS = 10_000
@@ -26,7 +26,7 @@ def show_plan(plan: Plan, as_json: bool, replicates: int, rows: int = GUESSED_RO
 
 def plan_lines(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> str:
     """A plan as a table: a line a stage, and below it what is asked and how noisy the answer is."""
-    from counterpoise.analyse.result import aligned
+    from counterpoise.analysis.result import aligned
 
     stages = plan.describe(private_rows=rows, replicates=replicates)
     table = [("stage", "method", "share", "time", "memory")]

@@ -72,12 +72,12 @@ def command(
     An interrupted run goes on where it stopped when the same command is given again.
     """
     import counterpoise
+    from counterpoise.bundle.files import check_target
     from counterpoise.cli.console import notes
     from counterpoise.cli.plan import GUESSED_ROWS, plan_lines, show_plan
     from counterpoise.cli.summary import show_release
-    from counterpoise.release.bundle import check_target
-    from counterpoise.release.plan import plan_release
-    from counterpoise.release.progress import lines
+    from counterpoise.curation.plan import plan_release
+    from counterpoise.curation.progress import lines
     from counterpoise.schema import Schema
     from counterpoise.vault import Budget
 

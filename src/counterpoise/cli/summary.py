@@ -10,7 +10,7 @@ import click
 from counterpoise.cli.console import echo_json, verdict_line
 
 if TYPE_CHECKING:
-    from counterpoise.release.result import Release
+    from counterpoise.bundle.release import Release
 
 
 def show_release(made: Release, folder: Path, as_json: bool, quiet: bool) -> None:

@@ -61,12 +61,12 @@ def command(
     interrupted run goes on where it stopped when the same command is given again.
     """
     import counterpoise
+    from counterpoise.bundle.files import check_target
     from counterpoise.cli.console import notes
     from counterpoise.cli.plan import plan_lines, show_plan
     from counterpoise.cli.summary import show_release
-    from counterpoise.release.bundle import check_target
-    from counterpoise.release.plan import plan_weigh
-    from counterpoise.release.progress import lines
+    from counterpoise.curation.plan import plan_weigh
+    from counterpoise.curation.progress import lines
     from counterpoise.schema import Schema
     from counterpoise.vault import Budget
 

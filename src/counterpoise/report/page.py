@@ -25,7 +25,7 @@ from counterpoise.report.relations import changed_relations
 from counterpoise.report.snippets import Snippets
 
 if TYPE_CHECKING:
-    from counterpoise.release.result import Release
+    from counterpoise.bundle.release import Release
     from counterpoise.schema import Column
 
 # More categories than this are shown as the largest, and the others together.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from counterpoise.release.result import Release
+    from counterpoise.bundle.release import Release
     from counterpoise.schema import Column
 
 # Enough rows and columns for a picture, and few enough for a second.

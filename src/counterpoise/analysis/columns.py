@@ -1,0 +1,170 @@
+"""The columns of a release as an analysis needs them: numbers on a scale, or codes with labels.
+
+Numbers are true and false as 1 and 0, whole and real numbers as they are, dates as days and
+moments as microseconds since 1970; a mean on that scale is shown as a date again. Categories have
+no numbers. Null is never a value: it is masked, and what that means is each statistic's to say.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from counterpoise.errors import AnalysisError
+from counterpoise.schema import Column
+
+if TYPE_CHECKING:
+    from counterpoise.bundle.release import Release
+
+By = str | Sequence[str] | None
+
+# More groups than this are a mistake, such as grouping by several columns of many bins.
+MOST_GROUPS = 10_000
+
+_EPOCH = datetime(1970, 1, 1)
+_UNITS = {"date": ("D", timedelta(days=1)), "datetime": ("us", timedelta(microseconds=1))}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a number on a column's scale is shown; `kind` is "number", "date" or "datetime".
+
+    >>> Scale("date").value(18_262.3), Scale("date").width(1.5)
+    (datetime.date(2020, 1, 1), datetime.timedelta(days=1, seconds=43200))
+    """
+
+    kind: str = "number"
+
+    def value(self, number: float) -> Any:
+        """A point of the scale: a float, a date or a moment; None for an undefined date."""
+        if self.kind == "number":
+            return float(number)
+        if not np.isfinite(number):
+            return None
+        try:
+            moment = _EPOCH + round(float(number)) * _UNITS[self.kind][1]
+        except OverflowError:
+            moment = datetime.max if number > 0 else datetime.min
+        return date(moment.year, moment.month, moment.day) if self.kind == "date" else moment
+
+    def width(self, number: float) -> Any:
+        """A distance on the scale: a float or a timedelta."""
+        if self.kind == "number" or not np.isfinite(number):
+            return float(number)
+        return float(number) * _UNITS[self.kind][1]
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A column's values as float64, 0 where null; which are not null; and their scale."""
+
+    values: np.ndarray
+    present: np.ndarray
+    scale: Scale
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """A column's codes, -1 for null, and what each code stands for."""
+
+    codes: np.ndarray
+    labels: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which group every row belongs to (-1 for none), and the groups' labels, one a column."""
+
+    columns: tuple[str, ...]
+    labels: tuple[tuple[Any, ...], ...]
+    members: np.ndarray
+
+    def lines(self, values: np.ndarray) -> sparse.csr_array:
+        """Groups x rows, with a row's value in the line of its group: the sums of each group."""
+        rows = np.flatnonzero((self.members >= 0) & (values != 0))
+        shape = (len(self.labels), len(self.members))
+        return sparse.csr_array((values[rows], (self.members[rows], rows)), shape=shape)
+
+
+def numbers(release: Release, name: str) -> Numbers:
+    """A column's numbers; categories are refused, with what can be asked of them instead."""
+    column = release.schema[name]
+    if not has_numbers(column):
+        instead = "proportion or quantile" if column.kind == "ordinal" else "proportion"
+        raise AnalysisError(
+            f"column {name!r} is {column.kind} and has no numbers; ask for its {instead}"
+        )
+    series = release.table[name]
+    present = series.notna().to_numpy()
+    if column.kind in _UNITS:
+        unit, _ = _UNITS[column.kind]
+        ticks = series.to_numpy(dtype=f"datetime64[{unit}]").astype(np.int64)
+        return Numbers(np.where(present, ticks, 0).astype(float), present, Scale(column.kind))
+    values = series.to_numpy(dtype=float, na_value=np.nan)
+    return Numbers(np.where(present, values, 0.0), present, Scale())
+
+
+def has_numbers(column: Column) -> bool:
+    """Whether sums of the column mean something: it is numeric, or true and false."""
+    return column.is_numeric or column.category_type == "boolean"
+
+
+def ordered(release: Release, name: str) -> tuple[Numbers, Column]:
+    """Numbers in the column's order, which an ordinal column has as well: its codes."""
+    column = release.schema[name]
+    if column.kind != "ordinal":
+        if not column.is_numeric:
+            raise AnalysisError(
+                f"column {name!r} is {column.kind}: it has no order; ask for its proportion"
+            )
+        return numbers(release, name), column
+    found = codes(release, name).codes
+    return Numbers(np.maximum(found, 0).astype(float), found >= 0, Scale()), column
+
+
+def codes(release: Release, name: str) -> Codes:
+    """A column's codes: its categories, or the bins of the schema."""
+    column = release.schema[name]
+    found = release.schema.select([name]).encode(release.table[[name]]).codes[:, 0]
+    return Codes(np.where(found == column.cells, -1, found), _labels(column))
+
+
+def groups(release: Release, by: By) -> Groups:
+    """The groups of the rows by all combinations of some columns; one group for None.
+
+    A numeric column is grouped by the bins of its schema. Null is a group of its own, labelled
+    None, when a row is null.
+    """
+    names = (by,) if isinstance(by, str) else tuple(by or ())
+    if len(set(names)) < len(names):
+        raise AnalysisError("by: expected every column once")
+    members = np.zeros(len(release.table), dtype=np.int64)
+    labels: list[tuple[Any, ...]] = [()]
+    for name in names:
+        found = codes(release, name)
+        column_labels, own = found.labels, found.codes
+        if (own < 0).any():
+            column_labels = (*column_labels, None)
+            own = np.where(own < 0, len(column_labels) - 1, own)
+        if len(labels) * len(column_labels) > MOST_GROUPS:
+            raise AnalysisError(
+                f"by: {', '.join(map(repr, names))} make more than {MOST_GROUPS:,} groups; "
+                "group by fewer columns, or by columns of fewer bins"
+            )
+        members = members * len(column_labels) + own
+        labels = [(*left, right) for left, right in itertools.product(labels, column_labels)]
+    return Groups(names, tuple(labels), members)
+
+
+def _labels(column: Column) -> tuple[Any, ...]:
+    if column.categories is not None:
+        return column.categories
+    if column.kind == "integer" and column.cells == column.high - column.low + 1:
+        return tuple(range(int(column.low), int(column.high) + 1))
+    return column.code_labels()

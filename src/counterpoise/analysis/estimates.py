@@ -1,0 +1,280 @@
+"""Means, totals, proportions and quantiles of a release, each with an interval.
+
+All are ratios of weighted sums, so one product of a matrix with the replicate weights gives every
+replicate at once. Null is missing, not a value: a mean, a proportion or a quantile is that of the
+rows which have one, as surveys do; a total adds nothing for a null. Estimates are of the private
+table's population as far as the weights put the synthesizer right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from counterpoise.analysis.columns import By, Groups, Scale, codes, groups, numbers, ordered
+from counterpoise.analysis.replication import (
+    NO_REPLICATES,
+    Design,
+    multiplier,
+    standard_errors,
+)
+from counterpoise.analysis.result import (
+    ALL_ALIKE,
+    EMPTY,
+    LEVEL,
+    SAME,
+    Estimate,
+    Estimates,
+    estimate,
+    estimates,
+)
+from counterpoise.errors import AnalysisError
+from counterpoise.schema import Column
+
+if TYPE_CHECKING:
+    from counterpoise.bundle.release import Release
+
+POPULATION = "population"
+BY_ROWS = "scaled to the number of synthetic rows, because the card states no population"
+AS_STATED = "no standard error, because it is the number that the card states"
+KNOWN = "no standard error, because the number of private rows is public"
+NOISY = "no standard error, because replicate weights do not redraw the noise of the population"
+
+
+def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
+    """The weighted mean of a column over the rows where it is not null.
+
+    Of true and false it is the share of true; of dates it is a date.
+
+    >>> import pandas as pd, counterpoise as cp
+    >>> table = pd.DataFrame({"age": [20, 40], "weight": [0.5, 1.5]})
+    >>> release = cp.Release(table, cp.Schema([cp.Column.integer("age", 0, 99)]), card={})
+    >>> mean(release, "age").value, mean(release, "age").unweighted
+    (35.0, 30.0)
+    """
+    design, found, grouped = Design.of(release), numbers(release, column), groups(release, by)
+    # theta = sum_i w_i x_i / sum_i w_i
+    results = ratio(
+        design.sums(grouped.lines(found.values * found.present)),
+        design.sums(grouped.lines(found.present.astype(float))),
+    )
+    return _collect(grouped, [estimate(line, found.scale) for line in results])
+
+
+def total(
+    release: Release, column: str | None = None, category: Any = None, by: By = None
+) -> Estimate | Estimates:
+    """The sum of a column over the population, or the number of its rows.
+
+    Without a column, or with one of its categories, it counts rows. The scale is the population
+    that the card states; its own noise, if it has any, is not in the interval.
+    """
+    design, grouped = Design.of(release), groups(release, by)
+    population, note = _population(release)
+    if column is None:
+        values = np.ones(len(release.table))
+    elif category is not None:
+        values = _is_category(release, column, category)
+    else:
+        found = numbers(release, column)
+        if found.scale.kind != "number":
+            raise AnalysisError(f"column {column!r}: dates have no total; ask for their mean")
+        values = found.values * found.present
+    # T = N sum_i w_i x_i / sum_i w_i
+    everyone = design.sums(np.ones((1, len(release.table))))
+    results = population * ratio(design.sums(grouped.lines(values)), everyone)
+    if column is None and by is None:
+        number = Estimate(float(population), None, float(population), note or _no_error(release))
+        return _collect(grouped, [number])
+    return _collect(grouped, [estimate(line, note=note) for line in results])
+
+
+def proportion(
+    release: Release, column: str, category: Any = None, by: By = None
+) -> Estimate | Estimates:
+    """The share of a category among the rows that are not null; of each category by default.
+
+    Of true and false it is the share of true. Intervals are kept within 0 and 1.
+    """
+    _require_categories(release.schema[column])
+    design, grouped = Design.of(release), groups(release, by)
+    if category is None and release.schema[column].category_type == "boolean":
+        category = True
+    found = codes(release, column)
+    if category is None:
+        return shares(design, grouped, column, found.codes, found.labels)
+    present = design.sums(grouped.lines((found.codes >= 0).astype(float)))
+    results = ratio(design.sums(grouped.lines(_is_category(release, column, category))), present)
+    return _collect(grouped, [share(line) for line in results])
+
+
+def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Estimate | Estimates:
+    """The smallest value that a share of at least `q` of the rows does not exceed.
+
+    Of numbers, dates and ordinal categories. The interval is Woodruff's: that of the share at
+    the quantile, turned back into values. The standard error is half of the 95% interval over
+    its multiplier; an ordinal column has none.
+
+    >>> import pandas as pd, counterpoise as cp
+    >>> table = pd.DataFrame({"age": [20, 40, 60], "weight": [0.5, 0.5, 2.0]})
+    >>> release = cp.Release(table, cp.Schema([cp.Column.integer("age", 0, 99)]), card={})
+    >>> quantile(release, "age").value, quantile(release, "age").unweighted
+    (60, 40)
+    """
+    if isinstance(q, bool) or not isinstance(q, int | float) or not 0 <= q <= 1:
+        raise AnalysisError(f"q: expected a number from 0 to 1, not {q!r}")
+    design, (found, public), grouped = (
+        Design.of(release),
+        ordered(release, column),
+        groups(release, by),
+    )
+    members = []
+    for place in range(len(grouped.labels)):
+        rows = np.flatnonzero((grouped.members == place) & found.present)
+        members.append(_quantile(design, found.values, rows, float(q), public))
+    return _collect(grouped, members)
+
+
+def shares(
+    design: Design,
+    grouped: Groups,
+    column: str,
+    found: np.ndarray,
+    labels: tuple[Any, ...],
+) -> Estimates:
+    """The share of every code within every group, among the rows whose code is not -1."""
+    cells = Groups(
+        (*grouped.columns, column),
+        tuple((*left, right) for left in grouped.labels for right in labels),
+        np.where((found >= 0) & (grouped.members >= 0), grouped.members * len(labels) + found, -1),
+    )
+    counts = design.sums(cells.lines(np.ones(len(found))))
+    wholes = design.sums(grouped.lines((found >= 0).astype(float)))
+    results = ratio(counts, np.repeat(wholes, len(labels), axis=0))
+    return Estimates(cells.columns, cells.labels, tuple(share(line) for line in results))
+
+
+def share(results: np.ndarray) -> Estimate:
+    """An estimate of a share, which is not below 0 or above 1."""
+    return estimate(results, lowest=0.0, highest=1.0)
+
+
+def ratio(over: np.ndarray, under: np.ndarray) -> np.ndarray:
+    """A ratio that is NaN where there is nothing to divide by."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(under > 0, over / under, np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class Woodruff:
+    """The interval of a quantile: R. S. Woodruff, JASA 47, 1952.
+
+    `values` are sorted, `shares` their cumulative weight.
+    """
+
+    values: np.ndarray
+    shares: np.ndarray
+    q: float
+    standard_error: float
+    degrees: int
+    column: Column
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """The quantiles at q plus and minus so many standard errors of the share."""
+        half = multiplier(level, self.degrees) * self.standard_error
+        low, high = (_inverse(self.values, self.shares, self.q + side * half) for side in (-1, 1))
+        return low, high
+
+    def __call__(self, level: float) -> tuple[Any, Any]:
+        """The ends, as values of the column."""
+        low, high = self.ends(level)
+        return _value(self.column, low), _value(self.column, high)
+
+
+def _quantile(
+    design: Design, values: np.ndarray, rows: np.ndarray, q: float, column: Column
+) -> Estimate:
+    if not len(rows):
+        return Estimate(None, None, None, EMPTY)
+    rows = rows[np.argsort(values[rows], kind="stable")]
+    ranked = values[rows]
+    cumulative = _cumulative(design.weights[rows])
+    found = _inverse(ranked, cumulative, q)
+    plain = _value(column, _inverse(ranked, _cumulative(np.ones(len(rows))), q))
+    value = _value(column, found)
+    if not design.count:
+        return Estimate(value, None, plain, NO_REPLICATES)
+    # F(theta) = sum_i w_i 1[x_i <= theta] / sum_i w_i, with every replicate
+    sums = design.take(rows).sums(np.stack([(ranked <= found).astype(float), np.ones(len(rows))]))
+    error = float(standard_errors(ratio(sums[0], sums[1])))
+    if not error > SAME:
+        return Estimate(value, None, plain, ALL_ALIKE)
+    span = Woodruff(ranked, cumulative, q, error, design.count, column)
+    low, high = span.ends(LEVEL)
+    scale = Scale(column.kind if column.kind in ("date", "datetime") else "number")
+    width = (high - low) / (2 * multiplier(LEVEL, design.count))
+    return Estimate(value, scale.width(width) if column.is_numeric else None, plain, "", span)
+
+
+def _cumulative(weights: np.ndarray) -> np.ndarray:
+    sums = np.cumsum(weights)
+    return np.asarray(sums / sums[-1])
+
+
+def _inverse(values: np.ndarray, shares: np.ndarray, q: float) -> float:
+    # Rounding must not carry the search past a share that equals q.
+    place = np.searchsorted(shares, q - 1e-12 * max(1.0, q), side="left")
+    return float(values[min(int(place), len(values) - 1)])
+
+
+def _value(column: Column, number: float) -> Any:
+    if column.categories is not None:
+        return column.categories[int(number)]
+    if column.kind == "integer":
+        return int(number)
+    return Scale(column.kind if column.kind in ("date", "datetime") else "number").value(number)
+
+
+def _population(release: Release) -> tuple[float, str]:
+    stated = release.card.get(POPULATION)
+    if stated is None:
+        return float(release.card.get("rows", len(release.table))), BY_ROWS
+    return float(stated), ""
+
+
+def _no_error(release: Release) -> str:
+    """Why the population, by itself, has no standard error."""
+    is_public = release.card.get("population_is_public")
+    return AS_STATED if is_public is None else KNOWN if is_public else NOISY
+
+
+def _is_category(release: Release, name: str, category: Any) -> np.ndarray:
+    column = release.schema[name]
+    _require_categories(column)
+    found = codes(release, name)
+    # True == 1 in Python, so the type is compared as well.
+    places = [
+        code
+        for code, label in enumerate(found.labels)
+        if label == category and isinstance(label, bool) == isinstance(category, bool | np.bool_)
+    ]
+    if not places:
+        listed = ", ".join(map(repr, found.labels[:8])) + (", ..." if len(found.labels) > 8 else "")
+        raise AnalysisError(
+            f"column {name!r} has no category {category!r}; its categories are {listed}"
+        )
+    return np.asarray(found.codes == places[0], dtype=float)
+
+
+def _require_categories(column: Column) -> None:
+    if column.is_numeric:
+        raise AnalysisError(
+            f"column {column.name!r} is {column.kind} and has no categories; "
+            "ask for its histogram, mean or quantile"
+        )
+
+
+def _collect(grouped: Groups, members: list[Estimate]) -> Estimate | Estimates:
+    return estimates(grouped.columns, grouped.labels, members)

@@ -1,0 +1,253 @@
+"""Generalised linear models by formula, with standard errors from the replicate weights.
+
+A model is fitted by maximum likelihood, once with the weights and, from there, once with every
+replicate; the spread of the coefficients is their covariance, as in R's `survey::svyglm` on a
+replicate design (T. Lumley, Complex Surveys, 2010). Beside them stand the naive errors, which
+take the synthetic rows for as many people and so know nothing of the privacy noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import linalg
+from threadpoolctl import threadpool_limits
+
+from counterpoise.analysis.formulas import Matrices, ReadFormula, Recipe, read_formula
+from counterpoise.analysis.likelihood import (
+    FAMILIES,
+    Family,
+    Likelihood,
+    Multinomial,
+    Numeric,
+    maximise,
+    probabilities,
+)
+from counterpoise.analysis.replication import FULL, UNWEIGHTED, Design, covariance
+from counterpoise.analysis.result import LEVEL, Estimate, Estimates, aligned, estimate, show
+from counterpoise.errors import AnalysisError
+from counterpoise.schema import Column, Schema
+
+if TYPE_CHECKING:
+    from counterpoise.bundle.release import Release
+
+MULTINOMIAL = "multinomial"
+
+
+@dataclass(frozen=True)
+class Glm:
+    """A fitted model: its coefficients with intervals, and their covariance.
+
+    `naive_errors` are the standard errors that the synthetic rows would have as a sample;
+    `left_out` is the number of rows in which a column of the model is null; `categories` are those
+    of a multinomial model, of which the first is the one that the others are compared with.
+    """
+
+    formula: str
+    family: str
+    coefficients: Estimates
+    covariance: pd.DataFrame | None
+    naive_errors: pd.Series
+    rows: int
+    left_out: int
+    recipe: Recipe = field(repr=False, compare=False)
+    categories: tuple[Any, ...] = ()
+
+    def __getitem__(self, term: str) -> Estimate:
+        return self.coefficients[term]
+
+    def to_frame(self, level: float = LEVEL) -> pd.DataFrame:
+        """The coefficients as a frame, with the naive standard errors."""
+        return self.coefficients.to_frame(level).assign(naive_error=self.naive_errors)
+
+    def predict(self, table: Any) -> np.ndarray:
+        """The means that the model expects for the rows of a raw table; NaN where one is null.
+
+        Of a multinomial model, the probability of each of `categories`: rows x categories.
+        """
+        matrix, known = self.recipe.features(table)
+        beta = np.array([member.value for member in self.coefficients])
+        if self.family == MULTINOMIAL:
+            found = probabilities(matrix @ beta.reshape(len(self.categories) - 1, -1).T)
+        else:
+            found = FAMILIES[self.family].mean(matrix @ beta)
+        means = np.full((len(known), *found.shape[1:]), np.nan)
+        means[known] = found
+        return means
+
+    def __str__(self) -> str:
+        lines: list[tuple[str, ...]] = [
+            ("term", "value", "standard error", "low", "high", "naive error", "unweighted")
+        ]
+        for term, member in self.coefficients.items():
+            low, high = member.interval() or (None, None)
+            error, naive = member.standard_error, self.naive_errors[term]
+            parts = (member.value, error, low, high, naive, member.unweighted)
+            # Two digits of a standard error, or three when it begins with 1 or 2.
+            digits = (naive if error is None else error) / 10
+            lines.append((str(term), *(show(part, digits) for part in parts)))
+        head = f"{self.formula}, {self.family}, {self.rows:,} rows"
+        if self.categories:
+            head += f", compared with {self.categories[0]}"
+        if self.left_out:
+            head += f" ({self.left_out:,} left out for nulls)"
+        return "\n".join([head, aligned(lines, 1), *self.coefficients._notes()])
+
+    __repr__ = __str__
+
+
+def glm(release: Release, formula: str, family: str = "auto") -> Glm:
+    """Fit a generalised linear model given by a formula such as "ill ~ age + C(ward)".
+
+    The families are "gaussian", "binomial", "poisson" and "multinomial", each with its canonical
+    link. "auto" is binomial for true and false or two categories, whose second then counts as
+    one, multinomial for more, and gaussian otherwise. A multinomial model compares each category
+    with the first that has rows, and has a coefficient "category: term" for each of the others.
+    Among the terms, categories are compared with their first, true and false are 1 and 0, dates
+    count in days; rows in which a column of the formula is null are left out.
+
+    >>> import counterpoise as cp
+    >>> table = pd.DataFrame({"x": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 9.0], "weight": [1.5, 1.5, 0]})
+    >>> columns = [cp.Column.continuous(name, 0, 9) for name in "xy"]
+    >>> model = glm(cp.Release(table, cp.Schema(columns), card={}), "y ~ x")
+    >>> round(model["x"].value, 6), round(model["x"].unweighted, 6)
+    (1.0, 4.0)
+    """
+    design = Design.of(release)
+    read = read_formula(formula, release.schema)
+    chosen = _family(release.schema, read.targets, family)
+    made = read.matrices(release.table, coded=_coded(release.schema, read.targets, chosen))
+    x, rows = made.features, made.rows
+    _check_rank(x, design.weights[rows], list(made.terms))
+    # Terms of one size, so that Newton's equations are well conditioned.
+    sizes = np.sqrt((x**2).mean(axis=0))
+    likelihood: Likelihood
+    terms = list(made.terms)
+    categories: tuple[Any, ...] = ()
+    if chosen == MULTINOMIAL:
+        codes, categories = _categories(read, made)
+        likelihood = Multinomial(x / sizes, codes, len(categories))
+        terms = [f"{label}: {term}" for label in categories[1:] for term in made.terms]
+        sizes = np.tile(sizes, len(categories) - 1)
+    else:
+        likelihood = Numeric(x / sizes, _target(made, FAMILIES[chosen]), FAMILIES[chosen])
+    # Many small products: threads would wait for each other longer than they work.
+    with threadpool_limits(1, "blas"):
+        results, naive, note = _fit_all(likelihood, [each[rows] for each in design.each()])
+    results, naive = results / sizes[:, None], naive / sizes
+    return Glm(
+        formula=formula,
+        family=chosen,
+        coefficients=Estimates(
+            ("term",),
+            tuple((term,) for term in terms),
+            tuple(estimate(line, note=note) for line in results),
+        ),
+        covariance=(
+            pd.DataFrame(covariance(results), index=terms, columns=terms) if design.count else None
+        ),
+        naive_errors=pd.Series(naive, index=pd.Index(terms, name="term")),
+        rows=len(rows),
+        left_out=len(release.table) - len(rows),
+        recipe=made.recipe,
+        categories=categories,
+    )
+
+
+def _family(schema: Schema, targets: Sequence[str], family: str) -> str:
+    known = (*FAMILIES, MULTINOMIAL)
+    if family != "auto" and family not in known:
+        raise AnalysisError(f"family: expected auto, {', '.join(known)}, not {family!r}")
+    columns = [schema[name] for name in targets]
+    chosen = family
+    if family == "auto":
+        chosen = "gaussian"
+        if len(columns) == 1 and not columns[0].is_numeric:
+            chosen = "binomial" if columns[0].cells == 2 else MULTINOMIAL
+    for column in columns:
+        fitting = [family for family in known if _fits(column, family)]
+        if chosen not in fitting:
+            raise AnalysisError(
+                f"family: the target {column.name!r} is {column.kind}, and the {chosen} family is "
+                f"not for it; take {' or '.join(fitting)}"
+            )
+    return chosen
+
+
+def _coded(schema: Schema, targets: Sequence[str], family: str) -> list[str]:
+    """The targets whose categories count as their numbers."""
+    if family not in ("binomial", MULTINOMIAL):
+        return []
+    return [name for name in targets if not schema[name].is_numeric]
+
+
+def _categories(read: ReadFormula, made: Matrices) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """The place of every row's category among those that have rows, and these."""
+    name = read.formula.split("~")[0].strip().strip("`")
+    if read.targets != (name,):
+        raise AnalysisError("formula: a multinomial target is one column as it is, left of '~'")
+    labels = read.schema[name].categories
+    assert labels is not None
+    present, places = np.unique(made.target, return_inverse=True)
+    if len(present) < 2:
+        raise AnalysisError(f"formula: the target {name!r} has one category in the synthetic rows")
+    return places, tuple(labels[int(code)] for code in present)
+
+
+def _fits(column: Column, family: str) -> bool:
+    """Whether a family is for a target such as this; numbers may still be out of its range."""
+    if column.is_numeric:
+        return family != MULTINOMIAL
+    if column.category_type == "boolean":
+        return True
+    return family == MULTINOMIAL or (family == "binomial" and column.cells == 2)
+
+
+def _target(made: Matrices, family: Family) -> np.ndarray:
+    y = made.target
+    if y.min() < family.lowest or y.max() > family.highest:
+        raise AnalysisError(
+            f"family: the {family.name} family needs a target between {family.lowest:g} and "
+            f"{family.highest:g}"
+        )
+    return y
+
+
+def _check_rank(x: np.ndarray, weights: np.ndarray, terms: list[str]) -> None:
+    scaled = x * np.sqrt(weights)[:, None]
+    norms = np.linalg.norm(scaled, axis=0)
+    triangle, order = linalg.qr(scaled / np.where(norms > 0, norms, 1), mode="r", pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    # Pivoting puts the terms that add nothing to those before them last.
+    rank = int((diagonal > 1e-9).sum())
+    if rank < len(terms):
+        extra = ", ".join(repr(terms[place]) for place in order[rank:])
+        raise AnalysisError(
+            f"formula: {extra} cannot be told apart from the other terms; leave them out"
+        )
+
+
+def _fit_all(
+    likelihood: Likelihood, weightings: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Coefficients with each weighting (coefficients x (2 + R)), the naive errors, and a note."""
+    weights = weightings[FULL]
+    beta = maximise(likelihood, weights, likelihood.start(weights))
+    if beta is None:
+        raise AnalysisError(
+            "formula: the fit does not converge, because the terms separate the target's values, "
+            "or nearly so; leave out a term, or use release.fit with a penalised model"
+        )
+    found = [beta, *(maximise(likelihood, each, beta) for each in weightings[1:])]
+    undefined = np.full(len(beta), np.nan)
+    results = np.array([undefined if each is None else each for each in found]).T
+    failed = sum(each is None for each in found[UNWEIGHTED + 1 :])
+    note = f"{failed} of {len(found) - 2} replicates did not converge" if failed else ""
+    # Var(beta) = phi information^-1
+    eta = likelihood.predictor(beta)
+    inverse = np.linalg.inv(likelihood.information(eta, weights))
+    return results, np.sqrt(likelihood.dispersion(eta, weights) * np.diag(inverse)), note

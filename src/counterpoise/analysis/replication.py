@@ -1,0 +1,124 @@
+"""Replicate weights: the one place that turns repeated estimates into a standard error.
+
+A release has a weight and R replicate weights for every row. A statistic is computed with the
+weight, with every replicate, and with no weight at all; the replicates differ from the weight as
+another private sample, other privacy noise and other synthetic rows would have made it differ.
+Their spread around the full estimate is the variance,
+
+    V = (1/R) sum_r (theta_r - theta)^2,
+
+which is `svrepdesign(type = "other", scale = 1/R, rscales = 1, mse = TRUE)` of R's package
+survey. Reference: K. M. Wolter, Introduction to Variance Estimation, 2007. The standard error is
+as good as the replicates are: they know the noise, not what the synthesizer left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from counterpoise.analysis.verdict import check_weights
+from counterpoise.errors import AnalysisError
+
+if TYPE_CHECKING:
+    from counterpoise.bundle.release import Release
+
+# The last axis of every array of results: the weighted result, the unweighted one, the replicates.
+FULL, UNWEIGHTED, REPLICATES = 0, 1, slice(2, None)
+
+NO_REPLICATES = "no standard error, because the release has no replicate weights"
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """How rows are weighted: by their weight, all alike, and by each replicate.
+
+    >>> design = Design(np.array([0.5, 1.5]), np.array([[1.0, 0.2], [1.0, 1.8]]))
+    >>> design.sums(np.array([[10.0, 20.0]]))
+    array([[35., 30., 30., 38.]])
+    """
+
+    weights: np.ndarray
+    replicates: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, release: Release) -> Design:
+        """The design of a release whose weights may be used."""
+        check_weights(release)
+        replicates = release.replicates
+        if replicates is not None and replicates.shape[:1] != release.weights.shape:
+            raise AnalysisError("replicates: expected one row for every row of the table")
+        if replicates is not None and replicates.shape[1] == 0:
+            replicates = None
+        return cls(release.weights, replicates)
+
+    @property
+    def count(self) -> int:
+        """The number of replicates."""
+        return 0 if self.replicates is None else self.replicates.shape[1]
+
+    def take(self, rows: np.ndarray) -> Design:
+        """The design of some of the rows, by position."""
+        chosen = None if self.replicates is None else self.replicates[rows]
+        return Design(self.weights[rows], chosen)
+
+    def sums(self, rows: Any) -> np.ndarray:
+        """Weighted sums of each line of `rows` (lines x rows, dense or sparse): lines x (2 + R)."""
+        parts = [(rows @ self.weights)[:, None], (rows @ np.ones(len(self.weights)))[:, None]]
+        if self.replicates is not None:
+            parts.append(rows @ self.replicates)
+        return np.hstack(parts)
+
+    def each(self) -> Iterator[np.ndarray]:
+        """The weights, equal weights, and every replicate, in the order of the last axis."""
+        yield self.weights
+        yield np.ones(len(self.weights))
+        for replicate in range(self.count):
+            assert self.replicates is not None
+            yield self.replicates[:, replicate]
+
+
+def covariance(results: np.ndarray) -> np.ndarray:
+    """The covariance of several statistics (statistics x (2 + R)); those undefined are left out.
+
+    >>> covariance(np.array([[5.0, 5.0, 4.0, 6.0], [1.0, 1.0, 1.0, 3.0]]))
+    array([[1., 1.],
+           [1., 2.]])
+    """
+    deviations = results[:, REPLICATES] - results[:, [FULL]]
+    deviations = deviations[:, np.isfinite(deviations).all(axis=0)]
+    # V = (1/R) sum_r (theta_r - theta) (theta_r - theta)'
+    return np.asarray(deviations @ deviations.T / deviations.shape[1])
+
+
+def standard_errors(results: np.ndarray) -> np.ndarray:
+    """The standard error of every statistic (any shape x (2 + R)); NaN where it has none.
+
+    >>> standard_errors(np.array([5.0, 5.0, 4.0, 6.0])).item()
+    1.0
+    """
+    squares = (results[..., REPLICATES] - results[..., [FULL]]) ** 2
+    defined = np.isfinite(squares)
+    count = defined.sum(axis=-1)
+    # V = (1/R) sum_r (theta_r - theta)^2, over the replicates in which theta_r is defined.
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sqrt(np.where(defined, squares, 0.0).sum(axis=-1) / count))
+
+
+@lru_cache(maxsize=256)
+def multiplier(level: float, degrees: int) -> float:
+    """The number of standard errors from an estimate to the end of its interval.
+
+    Student's t with R degrees of freedom: V averages R squares around a centre that is given.
+
+    >>> round(multiplier(0.95, 80), 2)
+    1.99
+    """
+    if not 0 < level < 1:
+        raise AnalysisError(f"level: expected a number between 0 and 1, not {level!r}")
+    return float(stdtrit(degrees, 0.5 + level / 2))

@@ -1,0 +1,350 @@
+"""What an analysis gives back: a value, how far off it may be, and what it was without weights.
+
+An estimate prints as a value with its interval; several of them print as an aligned table and
+turn into a pandas frame. The interval is the estimate plus or minus so many standard errors from
+the replicate weights, by Student's t; for a quantile it is Woodruff's. Without replicates, or
+where they cannot tell, there is a note that says so in the place of an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from counterpoise.analysis.columns import Scale
+from counterpoise.analysis.replication import (
+    FULL,
+    NO_REPLICATES,
+    UNWEIGHTED,
+    multiplier,
+    standard_errors,
+)
+from counterpoise.errors import AnalysisError
+
+LEVEL = 0.95
+
+EMPTY = "undefined where too few synthetic rows have a value"
+ALL_ALIKE = "no standard error where the replicates cannot differ, as of rows that are all alike"
+# Replicates that differ by less than this, of the estimate's size, differ by rounding.
+SAME = 1e-12
+
+
+class Span(Protocol):
+    """The interval of an estimate, at any level."""
+
+    def __call__(self, level: float) -> tuple[Any, Any]:
+        """The ends of the interval."""
+        ...
+
+
+@dataclass(frozen=True)
+class Symmetric:
+    """The interval of an estimate on a scale, within what is possible.
+
+    >>> Symmetric(0.9, 0.1, degrees=80, highest=1.0)(0.95)
+    (0.7009..., 1.0)
+    """
+
+    centre: float
+    standard_error: float
+    degrees: int
+    scale: Scale = field(default_factory=Scale)
+    lowest: float = -math.inf
+    highest: float = math.inf
+
+    def __call__(self, level: float) -> tuple[Any, Any]:
+        """The centre plus and minus so many standard errors."""
+        half = multiplier(level, self.degrees) * self.standard_error
+        low, high = max(self.lowest, self.centre - half), min(self.highest, self.centre + half)
+        return self.scale.value(low), self.scale.value(high)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A weighted estimate: its value, its standard error, and the same without the weights.
+
+    `standard_error` is None, and `note` says why, when the release cannot tell it.
+
+    >>> age = Estimate(54.23, 0.41, 51.0, span=Symmetric(54.23, 0.41, 80))
+    >>> age
+    54.2 ± 0.8 (95%)
+    >>> tuple(round(end, 1) for end in age.interval(0.9))
+    (53.5, 54.9)
+    """
+
+    value: Any
+    standard_error: Any
+    unweighted: Any
+    note: str = ""
+    span: Span | None = field(default=None, repr=False, compare=False)
+
+    def interval(self, level: float = LEVEL) -> tuple[Any, Any] | None:
+        """The ends of the interval that holds the truth with this probability, or None."""
+        return None if self.span is None else self.span(level)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __str__(self) -> str:
+        ends = self.interval()
+        if ends is None:
+            shown = show(self.value) or "undefined"
+            return f"{shown} ({self.note})" if self.note else shown
+        if not isinstance(self.span, Symmetric):
+            low, high = (show(end, None) for end in ends)
+            return f"{show(self.value)} ({LEVEL:.0%}: {low} to {high})"
+        half = self._half(LEVEL)
+        return f"{show(self.value, half)} ± {show_width(half)} ({LEVEL:.0%})"
+
+    __repr__ = __str__
+
+    def _half(self, level: float) -> Any:
+        """Half of the interval, before it is cut to what is possible."""
+        if isinstance(self.span, Symmetric):
+            return self.standard_error * multiplier(level, self.span.degrees)
+        return None
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Several estimates with labels: of groups, of categories, of bins, of pairs of columns.
+
+    >>> both = Estimates(("ward",), (("a",), ("b",)), (Estimate(1.0, None, 1.1, "so"),) * 2)
+    >>> both["b"].value
+    1.0
+    >>> both.to_frame()[["value", "unweighted"]]
+          value  unweighted
+    ward
+    a       1.0         1.1
+    b       1.0         1.1
+    """
+
+    columns: tuple[str, ...]  # what the labels are of
+    labels: tuple[tuple[Any, ...], ...]
+    members: tuple[Estimate, ...]
+    is_wide: bool = False  # prints with the last label across
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.members)
+
+    def __getitem__(self, label: Any) -> Estimate:
+        wanted = label if isinstance(label, tuple) else (label,)
+        for own, member in zip(self.labels, self.members, strict=True):
+            if own == wanted:
+                return member
+        listed = ", ".join(repr(_only(own)) for own in self.labels[:8])
+        more = ", ..." if len(self.labels) > 8 else ""
+        raise AnalysisError(f"there is no estimate {label!r}; the labels are {listed}{more}")
+
+    def items(self) -> list[tuple[Any, Estimate]]:
+        """Labels with their estimates; a label of one column is not in a tuple."""
+        return [(_only(own), each) for own, each in zip(self.labels, self.members, strict=True)]
+
+    def to_frame(self, level: float = LEVEL) -> pd.DataFrame:
+        """A frame with value, standard_error, low, high and unweighted, by label."""
+        ends = [member.interval(level) or (None, None) for member in self.members]
+        index: pd.Index
+        if len(self.columns) == 1:
+            index = pd.Index([own[0] for own in self.labels], name=self.columns[0])
+        else:
+            index = pd.MultiIndex.from_tuples(self.labels, names=self.columns)
+        parts = {
+            "value": [member.value for member in self.members],
+            "standard_error": [member.standard_error for member in self.members],
+            "low": [low for low, _ in ends],
+            "high": [high for _, high in ends],
+            "unweighted": [member.unweighted for member in self.members],
+        }
+        series = {name: _series(values, index) for name, values in parts.items()}
+        return pd.DataFrame(series, index=index)
+
+    def pivot(self, part: str = "value", level: float = LEVEL) -> pd.DataFrame:
+        """One part of the frame with the last label across, such as a crosstab's values."""
+        if len(self.columns) < 2:
+            raise AnalysisError("pivot: expected labels of two columns or more; use to_frame")
+        frame = self.to_frame(level)
+        if part not in frame:
+            raise AnalysisError(
+                f"pivot: expected one of {', '.join(map(str, frame))}, not {part!r}"
+            )
+        across = list(dict.fromkeys(own[-1] for own in self.labels))
+        down = list(dict.fromkeys(own[:-1] for own in self.labels))
+        found = dict(zip(self.labels, frame[part], strict=True))
+        values = [[found.get((*left, right)) for right in across] for left in down]
+        index: pd.Index
+        if len(self.columns) == 2:
+            index = pd.Index([left[0] for left in down], name=self.columns[0])
+        else:
+            index = pd.MultiIndex.from_tuples(down, names=self.columns[:-1])
+        return pd.DataFrame(values, index=index, columns=pd.Index(across, name=self.columns[-1]))
+
+    def __str__(self) -> str:
+        return self._wide() if self.is_wide and len(self.columns) == 2 else self._long()
+
+    __repr__ = __str__
+
+    def _long(self) -> str:
+        halves = [member._half(LEVEL) for member in self.members]
+        shared = _typical(halves)
+        # An interval that is not symmetric, as of a quantile, has ends alone.
+        with_half = any(half is not None for half in halves)
+        half_name = ("±",) if with_half else ()
+        lines = [(*self.columns, "value", *half_name, "low", "high", "unweighted")]
+        for own, member, half in zip(self.labels, self.members, halves, strict=True):
+            low, high = member.interval() or (None, None)
+            width = ("" if half is None else show_width(half, shared),) if with_half else ()
+            cells = (show(each, shared) for each in (low, high, member.unweighted))
+            value = show(member.value, shared) or "undefined"
+            lines.append((*map(str, own), value, *width, *cells))
+        return "\n".join([aligned(lines, len(self.columns)), *self._notes()])
+
+    def _wide(self) -> str:
+        across = list(dict.fromkeys(own[-1] for own in self.labels))
+        down = list(dict.fromkeys(own[0] for own in self.labels))
+        found = dict(zip(self.labels, self.members, strict=True))
+        halves = {own: member._half(LEVEL) for own, member in found.items()}
+        shared = _typical(list(halves.values()))
+        lines = [(" \\ ".join(self.columns), *map(str, across))]
+        for left in down:
+            cells = []
+            for right in across:
+                member = found.get((left, right))
+                if member is None:
+                    cells.append("")
+                    continue
+                half = halves[left, right]
+                width = "" if half is None else f" ± {show_width(half, shared)}"
+                cells.append(show(member.value, shared) + width)
+            lines.append((str(left), *cells))
+        return "\n".join([aligned(lines, 1), *self._notes()])
+
+    def _notes(self) -> list[str]:
+        notes = dict.fromkeys(member.note for member in self.members if member.note)
+        level = [f"intervals of {LEVEL:.0%}"] if any(member.span for member in self.members) else []
+        return [f"({'; '.join([*level, *notes])})"] if level or notes else []
+
+
+def estimate(
+    results: np.ndarray,
+    scale: Scale | None = None,
+    lowest: float = -math.inf,
+    highest: float = math.inf,
+    note: str = "",
+) -> Estimate:
+    """An estimate from a statistic with the weight, without, and with every replicate (2 + R).
+
+    >>> estimate(np.array([5.0, 4.0, 4.0, 6.0])).standard_error
+    1.0
+    """
+    shown = scale or Scale()
+    value, plain = (shown.value(results[place]) for place in (FULL, UNWEIGHTED))
+    degrees = len(results) - 2
+    if not degrees:
+        return Estimate(value, None, plain, joined(NO_REPLICATES, note))
+    if not np.isfinite(results[FULL]):
+        return Estimate(value, None, plain, joined(EMPTY, note))
+    error = float(standard_errors(results))
+    # An error of zero would claim a certainty that one row, or none, does not give.
+    if not error > SAME * abs(float(results[FULL])):
+        return Estimate(value, None, plain, joined(ALL_ALIKE, note))
+    span = Symmetric(float(results[FULL]), error, degrees, shown, lowest, highest)
+    return Estimate(value, shown.width(error), plain, note, span)
+
+
+def estimates(
+    columns: Sequence[str],
+    labels: Sequence[tuple[Any, ...]],
+    members: Sequence[Estimate],
+    is_wide: bool = False,
+) -> Estimate | Estimates:
+    """The one estimate there is when nothing is labelled, or all of them with their labels."""
+    if not columns:
+        return members[0]
+    return Estimates(tuple(columns), tuple(labels), tuple(members), is_wide)
+
+
+def joined(*notes: str) -> str:
+    """The notes that say something, as one."""
+    return "; ".join(note for note in notes if note)
+
+
+def show(value: Any, half: Any = None) -> str:
+    """A value as text; numbers to the digit that half of their interval lets one trust."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "seconds")
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        return str(value)
+    if not math.isfinite(value):
+        return "undefined"
+    if half is None or isinstance(half, timedelta) or not half > 0:
+        return f"{value:,}" if isinstance(value, int | np.integer) else f"{value:,.5g}"
+    digits = _decimals(float(half))
+    # Adding zero turns a rounded -0 into 0.
+    return f"{round(float(value), digits) + 0.0:,.{max(digits, 0)}f}"
+
+
+def show_width(half: Any, shared: Any = None) -> str:
+    """Half of an interval as text; of a span of time, in a unit that suits it."""
+    if not isinstance(half, timedelta):
+        return show(half, half if shared is None else shared)
+    seconds = half.total_seconds()
+    for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60), ("seconds", 1)):
+        if seconds >= size or unit == "seconds":
+            return f"{show(seconds / size, seconds / size)} {unit}"
+    raise AssertionError("every span of time has a unit")
+
+
+def aligned(lines: Sequence[tuple[str, ...]], left: int) -> str:
+    """Lines of cells as text; the first `left` columns are aligned left, the others right.
+
+    >>> print(aligned([("ward", "value"), ("a", "1.5")], 1))
+    ward  value
+    a       1.5
+    """
+    widths = [max(len(cell) for cell in cells) for cells in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _decimals(half: float) -> int:
+    """Decimals to show: one digit of the half-width, or two when the first is 1 or 2."""
+    place = math.floor(math.log10(half))
+    # Rounded first, so that 0.0996 counts as 0.10.
+    leading = round(half / 10**place, 1)
+    if leading >= 10:
+        place, leading = place + 1, 1.0
+    return -place + (leading < 3)
+
+
+def _typical(halves: Sequence[Any]) -> Any:
+    """A half-width that lends its digits to a whole table."""
+    known = sorted(half for half in halves if half is not None and half)
+    return known[len(known) // 2] if known else None
+
+
+def _only(label: tuple[Any, ...]) -> Any:
+    return label[0] if len(label) == 1 else label
+
+
+def _series(values: list[Any], index: pd.Index) -> pd.Series:
+    plain = all(value is None or isinstance(value, int | float) for value in values)
+    if plain and not any(isinstance(value, bool) for value in values):
+        numbers = [math.nan if value is None else value for value in values]
+        return pd.Series(numbers, index=index)
+    return pd.Series(values, index=index, dtype=object)

@@ -1,0 +1,121 @@
+"""From a synthetic table and a weight model to a release: weigh, replicate, describe. All free."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from counterpoise.arguments import seed_or_none, whole_number
+from counterpoise.bundle.card import describe_replicates
+from counterpoise.bundle.models import Models, SavedModels
+from counterpoise.bundle.release import WEIGHT, Release
+from counterpoise.errors import MethodError
+from counterpoise.schema import Schema
+from counterpoise.weights import WeightModel, Weights
+from counterpoise.weights.protocol import redrawable
+from counterpoise.weights.replicates import replicate_weights
+
+
+def assemble(
+    synthetic: pd.DataFrame,
+    schema: Schema,
+    card: dict[str, Any],
+    weight_model: WeightModel,
+    *,
+    replicates: int,
+    synthesizer: Any = None,
+    models: Models | SavedModels | None = None,
+    work: Path | None = None,
+    seed: int | None = None,
+) -> Release:
+    """A release of these rows; `synthesizer` is the model that they were drawn from, if known.
+
+    `card` states the methods and the population; the rest of it is added here.
+    """
+    found = weight_model.weigh(synthetic)
+    population = card["population"]
+    columns = None
+    if replicates:
+        columns = replicate_weights(
+            weight_model,
+            synthetic,
+            replicates,
+            population=len(synthetic) if population is None else population,
+            synthesizer=redrawable(synthesizer),
+            seed=seed,
+        )
+    made = card | {
+        "rows": len(synthetic),
+        "weights": card["weights"] | found.diagnostics(),
+        "replicates": describe_replicates(replicates),
+    }
+    table = synthetic.assign(**{WEIGHT: found.normalised})
+    return Release(table, schema, made, columns, models=models, work=work)
+
+
+def sample(release: Release, rows: int, seed: int | None = None) -> Release:
+    """New rows from a release's model, weighed by its weight model, with replicates again."""
+    rows, seed = whole_number("rows", rows), seed_or_none(seed)
+    models = release.models
+    if isinstance(models, SavedModels):
+        models = models.open(release.schema, release.card)
+    if models is None or models.problem is not None:
+        reason = release.card.get("model", {}).get("reason") or "there is none in the bundle"
+        raise MethodError(f"this release has no model to draw new rows from: {reason}")
+    drawn = models.synthesizer.sample(rows, seed=seed)
+    return assemble(
+        drawn,
+        release.schema,
+        release.card,
+        models.weights,
+        replicates=0 if release.replicates is None else release.replicates.shape[1],
+        synthesizer=models.synthesizer,
+        models=models,
+        seed=derived_seed(seed, 1),
+    )
+
+
+def reweighted(
+    release: Release, weights: np.ndarray, replicates: np.ndarray | None = None
+) -> Release:
+    """A release with other weights; the card keeps how they were first made, and judges anew."""
+    rows = len(release.table)
+    normalised = _averaging_to_one("weights", weights, rows, 1)
+    columns = None if replicates is None else _averaging_to_one("replicates", replicates, rows, 2)
+    made = release.card.get("weights", {})
+    with np.errstate(divide="ignore"):
+        # Other weights make up for no more of the difference than was known to be made up for.
+        found = Weights(np.log(normalised), reached=made.get("reached", 1.0))
+    card = release.card | {
+        "weights": made | found.diagnostics() | {"reweighted": True},
+        "replicates": describe_replicates(0 if columns is None else columns.shape[1]),
+        "model": {"saved": False, "reason": "its weights were replaced"},
+    }
+    table = release.table.assign(**{WEIGHT: normalised})
+    return replace(release, table=table, card=card, replicates=columns, accepted=False, models=None)
+
+
+def _averaging_to_one(name: str, weights: np.ndarray, rows: int, dimensions: int) -> np.ndarray:
+    try:
+        found = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):
+        raise MethodError(f"{name}: expected an array of numbers") from None
+    if found.ndim != dimensions or len(found) != rows:
+        each = "a weight" if dimensions == 1 else "a line of weights"
+        raise MethodError(f"{name}: expected {each} for every row of the table")
+    if not (np.isfinite(found).all() and (found >= 0).all() and (found.sum(axis=0) > 0).all()):
+        raise MethodError(
+            f"{name}: expected weights (not their logarithms) from zero, and some above zero"
+        )
+    return np.asarray(found / found.mean(axis=0))
+
+
+def derived_seed(seed: int | None, place: int) -> int | None:
+    """Another seed for another use of the same one; None stays None."""
+    if seed is None:
+        return None
+    return int(np.random.SeedSequence([abs(seed), place]).generate_state(1, np.uint64)[0])

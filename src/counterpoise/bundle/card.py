@@ -1,0 +1,59 @@
+"""The card of a release: what was spent, by which methods, with which software. JSON values."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
+from typing import Any
+
+from counterpoise.registry import Registry
+
+_LIBRARIES = ("numpy", "scipy", "pandas", "duckdb", "opendp", "dp-accounting")
+
+
+def describe(registry: Registry[Any], method: Any) -> dict[str, Any]:
+    """The name of a method and its parameters.
+
+    >>> from counterpoise.weights import WEIGHTERS, Logistic
+    >>> from counterpoise.weights.features import Linear, Squares
+    >>> describe(WEIGHTERS, Logistic(features=Linear() + Squares()))["parameters"]["features"]
+    {'class': 'Sum', 'recipes': [{'class': 'Linear'}, {'class': 'Squares'}]}
+    """
+    return {"method": registry.name_of(method), "parameters": _parameters(method)}
+
+
+def describe_replicates(count: int) -> dict[str, Any] | None:
+    """What the replicate weights are, in the words of survey packages."""
+    if count == 0:
+        return None
+    return {
+        "count": count,
+        "scale": 1 / count,
+        "centred_on": "the full estimate",
+        "variance": "scale times the sum over replicates of (estimate with the replicate's weights "
+        "- estimate with the weights)^2",
+    }
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python and of the libraries that a release depends on."""
+    return {"python": platform.python_version()} | {name: version(name) for name in _LIBRARIES}
+
+
+def _parameters(method: Any) -> dict[str, Any]:
+    if not is_dataclass(method):
+        return {}
+    return {field.name: _plain(getattr(method, field.name)) for field in fields(method)}
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON; a dataclass among them says its class, anything else only that."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    return {"class": type(value).__name__} | _parameters(value)

@@ -1,0 +1,251 @@
+"""A release: the synthetic table, its weights, and the card that says how it was made.
+
+The methods here are the front door to what one does with it, in the rooms `analysis` and `report`:
+this is the one file that imports from rooms further down, and only when a method is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from counterpoise.errors import BundleError
+from counterpoise.schema import Schema
+from counterpoise.vault import Ledger
+
+if TYPE_CHECKING:
+    from counterpoise.analysis.glm import Glm
+    from counterpoise.analysis.learn import CrossValidation
+    from counterpoise.analysis.posterior import Posterior, Prior
+    from counterpoise.analysis.result import Estimate, Estimates
+    from counterpoise.bundle.models import Models, SavedModels
+
+WEIGHT = "weight"
+
+By = str | Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class Release:
+    """What leaves the curator: nothing in it depends on private rows except through noise.
+
+    `table` has the columns of the schema and `weight`, which averages to one. `card` says what
+    was spent, by which methods, and what the weights look like. `replicates` are rows x R
+    replicate weights, each column averaging to one, from which standard errors come. `accepted`
+    says that the weights are used whatever the verdict on them. `models` are what new rows are
+    drawn from, and `work` is the folder in which unfinished work was kept, until it is saved.
+    """
+
+    table: pd.DataFrame
+    schema: Schema
+    card: dict[str, Any]
+    replicates: np.ndarray | None = field(default=None, compare=False)
+    accepted: bool = False
+    models: Models | SavedModels | None = field(default=None, repr=False, compare=False)
+    work: Path | None = field(default=None, repr=False, compare=False)
+    # What the analyst was told already, so that a warning comes once a release.
+    told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weight of every row."""
+        return self.table[WEIGHT].to_numpy()
+
+    @property
+    def private(self) -> bool:
+        """Whether its ledger says so: not when the noise was drawn from a seed, for teaching."""
+        return bool(self.card.get("ledger", {}).get("private", False))
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was spent, as a ledger."""
+        if "ledger" not in self.card:
+            raise BundleError("the card of this release has no ledger: nothing says what it cost")
+        return Ledger.from_dict(self.card["ledger"])
+
+    def save(self, path: str | Path, overwrite: bool = False, csv: bool = False) -> Path:
+        """Write the release as a Data Package; the folder is there in full or not at all.
+
+        With `csv` the rows are written as CSV too. A folder in which unfinished work was kept is
+        removed when all is written.
+        """
+        from counterpoise.bundle.files import write_bundle
+        from counterpoise.curation.work import discard
+        from counterpoise.report import release_page
+
+        write_bundle(self, Path(path), release_page, overwrite=overwrite, csv=csv)
+        if self.work is not None:
+            discard(self.work)
+        return Path(path)
+
+    def sample(self, rows: int, seed: int | None = None) -> Release:
+        """New rows from the model behind the release, with weights and replicates; free."""
+        from counterpoise.bundle.assemble import sample
+
+        return sample(self, rows, seed)
+
+    def mean(self, column: str, by: By = None) -> Estimate | Estimates:
+        """The mean of a column, with its interval; nulls are left out."""
+        from counterpoise.analysis.estimates import mean
+
+        return mean(self, column, by)
+
+    def total(
+        self, column: str | None = None, category: Any = None, by: By = None
+    ) -> Estimate | Estimates:
+        """The sum of a column over the population, or the number of rows of a category."""
+        from counterpoise.analysis.estimates import total
+
+        return total(self, column, category, by)
+
+    def proportion(self, column: str, category: Any = None, by: By = None) -> Estimate | Estimates:
+        """The share of a category among the rows that are not null; by default of each."""
+        from counterpoise.analysis.estimates import proportion
+
+        return proportion(self, column, category, by)
+
+    def quantile(self, column: str, q: float = 0.5, by: By = None) -> Estimate | Estimates:
+        """A quantile of numbers, dates or ordinal categories; the median by default."""
+        from counterpoise.analysis.estimates import quantile
+
+        return quantile(self, column, q, by)
+
+    def histogram(self, column: str, bins: Sequence[Any] | None = None, by: By = None) -> Estimates:
+        """The share of every category or bin of a column."""
+        from counterpoise.analysis.tables import histogram
+
+        return histogram(self, column, bins, by)
+
+    def crosstab(self, row: str, column: str, of: str = "all") -> Estimates:
+        """The shares of all combinations of two columns, of "all", "rows" or "columns"."""
+        from counterpoise.analysis.tables import crosstab
+
+        return crosstab(self, row, column, of)
+
+    def corr(self, *columns: str) -> Estimate | Estimates:
+        """The correlation of two columns, or of all pairs of several."""
+        from counterpoise.analysis.tables import corr
+
+        return corr(self, *columns)
+
+    def cov(self, *columns: str) -> Estimate | Estimates:
+        """The covariance of two columns, or of all pairs of several."""
+        from counterpoise.analysis.tables import cov
+
+        return cov(self, *columns)
+
+    def fit(
+        self,
+        estimator: Any,
+        target: str,
+        features: Sequence[str] | None = None,
+        encode: bool = True,
+        seed: int | None = None,
+    ) -> Any:
+        """A scikit-learn pipeline, fitted with the weights, that predicts on raw tables."""
+        from counterpoise.analysis.learn import fit
+
+        return fit(self, estimator, target, features, encode, seed)
+
+    def cross_validate(
+        self,
+        estimator: Any,
+        target: str,
+        features: Sequence[str] | None = None,
+        folds: int = 5,
+        metric: Any = None,
+        encode: bool = True,
+        seed: int | None = None,
+    ) -> CrossValidation:
+        """How well an estimator predicts rows it was not fitted on, weighted throughout."""
+        from counterpoise.analysis.learn import cross_validate
+
+        return cross_validate(self, estimator, target, features, folds, metric, encode, seed)
+
+    def glm(self, formula: str, family: str = "auto") -> Glm:
+        """A "gaussian", "binomial", "poisson" or "multinomial" model, by a formula."""
+        from counterpoise.analysis.glm import glm
+
+        return glm(self, formula, family)
+
+    def posterior(
+        self,
+        formula: str,
+        family: str = "auto",
+        prior: Prior | float | None = None,
+        size: str | float = "combined",
+        replicates: bool | None = None,
+        chains: int = 4,
+        draws: int = 1000,
+        warmup: int = 300,
+        seed: int | None = None,
+    ) -> Posterior:
+        """Draws from the weighted posterior of a regression; needs the extra `bayes`."""
+        from counterpoise.analysis.posterior import posterior
+
+        return posterior(
+            self, formula, family, prior, size, replicates, chains, draws, warmup, seed
+        )
+
+    def resample(self, rows: int | None = None, seed: int | None = None) -> pd.DataFrame:
+        """A table without weights: rows drawn in proportion to them."""
+        from counterpoise.analysis.resampling import resample
+
+        return resample(self, rows, seed)
+
+    def duplicate(self, factor: float = 10.0) -> pd.DataFrame:
+        """A table without weights: every row repeated in proportion to its own, rounded up."""
+        from counterpoise.analysis.resampling import duplicate
+
+        return duplicate(self, factor)
+
+    def bootstrap(
+        self,
+        statistic: Callable[..., Any],
+        takes_weights: bool = True,
+        seed: int | None = None,
+    ) -> Estimate | Estimates:
+        """Any statistic of a table and its weights, with an interval."""
+        from counterpoise.analysis.resampling import bootstrap
+
+        return bootstrap(self, statistic, takes_weights, seed)
+
+    def unweighted(self) -> Release:
+        """The release as if it had no weights; its estimates have no intervals."""
+        rows = len(self.table)
+        uniform = {
+            "method": "uniform",
+            "parameters": {},
+            "effective_sample_size": float(rows),
+            "largest_share": 1 / rows if rows else 0.0,
+        }
+        table = self.table.assign(**{WEIGHT: np.ones(rows)})
+        model = {"saved": False, "reason": "its weights were set aside"}
+        card = self.card | {"weights": uniform, "replicates": None, "model": model}
+        return replace(self, table=table, card=card, replicates=None, models=None)
+
+    def reweighted(self, weights: np.ndarray, replicates: np.ndarray | None = None) -> Release:
+        """The release with other weights, such as refined ones, and a new verdict on them.
+
+        `weights` has a number for each row, `replicates` is rows x R or None, and each column is
+        brought to a mean of one. Without replicates there are no standard errors.
+        """
+        from counterpoise.bundle.assemble import reweighted
+
+        return reweighted(self, weights, replicates)
+
+    def use_weights(self) -> Release:
+        """The release with its weights accepted, whatever the verdict on them says."""
+        return replace(self, accepted=True)
+
+    def __repr__(self) -> str:
+        stamp = "" if self.private else ", NOT PRIVATE (seeded)"
+        if "ledger" not in self.card:
+            stamp = ", no ledger"
+        columns = len(self.schema)
+        return f"<Release: {len(self.table):,} rows x {columns} columns{stamp}>"

@@ -1,0 +1,1 @@
+"""How a release is made: plan, shares, stages, working folder, progress, dry run."""

@@ -1,0 +1,301 @@
+"""What a plan will ask, how noisy the answers will be, and what it takes in time and memory.
+
+All of it follows from the schema, the budget and a guess at the number of rows, so nothing is read.
+The noise on counts is what will be added. That on a mean is close to it: the length to which rows
+are cut is read off the synthetic table later. Seconds and bytes are rough: they come from small
+formulas, with constants measured on one core of a common server, and are meant to tell seconds from
+hours and megabytes from gigabytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from counterpoise.schema import Column, Schema
+from counterpoise.synthesizers import (
+    SYNTHESIZERS,
+    Aim,
+    Histogram,
+    Independent,
+    Marginals,
+    Mst,
+    PrivBayes,
+)
+from counterpoise.synthesizers.graphical import Domain
+from counterpoise.synthesizers.graphical.cost import predict_cost
+from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, count_noise
+from counterpoise.weights import WEIGHTERS, Moments
+from counterpoise.weights.choose_features import choose_features
+from counterpoise.weights.moments import TOTAL_FRACTION
+
+if TYPE_CHECKING:
+    from counterpoise.curation.plan import Plan
+
+# Codes and unit values of a row's column, while the vault is open.
+BYTES_A_VALUE = 12
+# Counting one table: a part for each row, and a part for the call.
+SECONDS_A_COUNTED_ROW, SECONDS_A_TABLE = 2e-7, 1e-3
+# One feature of one row against another, over the whole calibration; and in one replicate.
+SECONDS_A_PAIR, SECONDS_A_REPLICATED_FEATURE = 1e-9, 1e-8
+SECONDS_TO_START = 1.0
+# How many categories a list may have that is still to be paid for.
+GUESSED_CATEGORIES = 20
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a release before it happens; `share` is None when it asks nothing."""
+
+    name: str
+    method: str | None
+    share: Share | None
+    part: float  # of the whole budget
+    asks: str
+    noise: str
+    seconds: float | None
+    bytes: int | None
+
+
+def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> tuple[Stage, ...]:
+    """The stages of a plan, in order.
+
+    >>> from counterpoise.curation.plan import plan_release
+    >>> from counterpoise.schema import Column
+    >>> schema = Schema([Column.boolean("ill"), Column.integer("age", 0, 99)])
+    >>> for stage in plan_release(schema, Budget(1.0, 1e-6)).describe():
+    ...     print(f"{stage.name}: {stage.part:.0%} {stage.noise}")
+    number of bins: 1% the number of rows: ± 45
+    synthesizer: 79% a count of all columns: ± 5.1
+    weights: 20% a standardised mean of 10,000 rows: ± 0.0021
+    replicates: 0%
+    """
+    rows = private_rows if plan.rows is None else plan.rows
+    schema = _guessed(plan.schema)
+    stages = [_domain(plan), _bins(plan)]
+    if plan.synthesizer is not None:
+        stages.append(_synthesizer(plan, schema, private_rows))
+    stages.append(_weights(plan, schema, private_rows, rows))
+    if replicates:
+        stages.append(_replicates(plan, schema, private_rows, rows, replicates))
+    return tuple(stage for stage in stages if stage is not None)
+
+
+def _guessed(schema: Schema) -> Schema:
+    """The schema with as many bins as there may be, and something where it is left open."""
+    columns = []
+    for column in schema.with_bins(MOST_BINS):
+        if not column.is_complete and column.is_numeric:
+            columns.append(Column.continuous(column.name, 0, 1, bins=MOST_BINS))
+        elif not column.is_complete:
+            guessed = [f"category {place}" for place in range(GUESSED_CATEGORIES)]
+            columns.append(Column.categorical(column.name, guessed))
+        else:
+            columns.append(column)
+    return Schema(columns)
+
+
+def _domain(plan: Plan) -> Stage | None:
+    share = plan.domain_share
+    if share is None:
+        return None
+    unknown = [column for column in plan.schema if not column.is_complete]
+    deviation = count_noise(plan.budget, share.part(1 / len(unknown))).deviation
+    return Stage(
+        name="domain",
+        method=None,
+        share=share,
+        part=_part(plan, share),
+        asks=f"a {_law(share)} histogram for each column that is left open ({len(unknown)})",
+        noise=f"a count of one range or category: ± {deviation:.2g}",
+        seconds=None,
+        bytes=None,
+    )
+
+
+def _bins(plan: Plan) -> Stage | None:
+    if not plan.chooses_bins:
+        return None
+    share = plan.bins_share
+    noise = ""
+    if share is not None:
+        noise = f"the number of rows: ± {count_noise(plan.budget, share).deviation:.2g}"
+    return Stage(
+        name="number of bins",
+        method=None,
+        share=share,
+        part=_part(plan, share),
+        asks="nothing" if share is None else f"a {_law(share)} count of the rows",
+        noise=noise,
+        seconds=None,
+        bytes=None,
+    )
+
+
+def _synthesizer(plan: Plan, schema: Schema, private_rows: int) -> Stage:
+    method, share = plan.synthesizer, plan.synthesizer_share
+    assert share is not None
+    first = _first_counts(method, schema, share)
+    noise = ""
+    if first is not None:
+        deviation = count_noise(plan.budget, first[0], first[1]).deviation
+        cell = (
+            "a count of all columns" if isinstance(method, Histogram) else "a count of one column"
+        )
+        if isinstance(method, Marginals):
+            cell = "a count of one table"
+        noise = f"{cell}: ± {deviation:.2g}"
+    seconds, held = _synthesizer_cost(method, schema, private_rows)
+    return Stage(
+        name="synthesizer",
+        method=SYNTHESIZERS.name_of(method),  # type: ignore[arg-type]
+        share=share,
+        part=_part(plan, share),
+        asks=_asked_by_synthesizer(method, share),
+        noise=noise,
+        seconds=seconds,
+        bytes=held,
+    )
+
+
+def _asked_by_synthesizer(method: Any, share: Share) -> str:
+    law = _law(share)
+    if isinstance(method, Aim):
+        return f"{law} counts of every column, then rounds: choose a table, {law} counts of it"
+    if isinstance(method, Mst):
+        return f"{law} counts of every column, a choice of pairs, {law} counts of those"
+    if isinstance(method, PrivBayes):
+        return f"the number of rows, a choice of parents a column, {law} counts of those tables"
+    if isinstance(method, Histogram):
+        return f"{law} counts of every combination of all columns"
+    if isinstance(method, Independent | Marginals):
+        return f"{law} counts, all in one query"
+    return "what the method asks within its share"
+
+
+def _first_counts(method: Any, schema: Schema, share: Share) -> tuple[Share, int] | None:
+    """The share and the number of tables of the counts that a method is sure to ask for."""
+    columns = len(schema)
+    match method:
+        case Aim():
+            return share.part(method.first_part), columns
+        case Mst():
+            return (share if columns == 1 else share.split(*method.parts)[0]), columns
+        case PrivBayes():
+            return share.part(0.7), columns
+        case Independent():
+            return share, columns
+        case Histogram():
+            return share, 1
+        case Marginals():
+            degree = min(method.degree, columns)
+            return share, len(method.workload or ()) or math.comb(columns, degree)
+    return None
+
+
+def _synthesizer_cost(
+    method: Any, schema: Schema, private_rows: int
+) -> tuple[float | None, int | None]:
+    """Roughly the seconds and bytes of a fit; None where the method is not known."""
+    domain = Domain(schema.names, schema.sizes)
+    columns, names = len(schema), schema.names
+    tables, fits = columns, 1
+    cliques: list[tuple[str, ...]] = [*itertools.pairwise(names)] or [names]
+    match method:
+        case Aim():
+            degrees = range(1, min(method.degree, columns) + 1)
+            tables = sum(math.comb(columns, degree) for degree in degrees)
+            fits = 2 * columns
+        case Mst() | PrivBayes():
+            tables = columns + math.comb(columns, 2)
+        case Histogram():
+            cliques, tables = [names], 1
+        case Marginals():
+            tables = math.comb(columns, min(method.degree, columns))
+        case Independent():
+            cliques = [(name,) for name in names]
+        case _:
+            return None, None
+    model = predict_cost(domain, cliques)
+    counting = tables * (SECONDS_A_TABLE + private_rows * SECONDS_A_COUNTED_ROW)
+    return counting + fits * model.seconds, model.bytes + private_rows * columns * BYTES_A_VALUE
+
+
+def _weights(plan: Plan, schema: Schema, private_rows: int, rows: int) -> Stage:
+    share, method = plan.weights_share, plan.weighter
+    noise, seconds, held = "", None, None
+    asks = "nothing" if share is None else "what the method asks within its share"
+    if isinstance(method, Moments) and share is not None:
+        asks = f"one {_law(share)} sum of features"
+        if plan.budget.neighbours is not REPLACE:
+            asks += f", and a {_law(share)} count of the rows"
+        groups, features = _features(method, plan.budget, schema, share, private_rows)
+        noise = (
+            f"a standardised mean of {private_rows:,} rows: "
+            f"± {_mean_noise(plan.budget, share, groups, features, private_rows):.2g}"
+        )
+        seconds = SECONDS_TO_START + rows * features**2 * SECONDS_A_PAIR
+        held = 8 * rows * features
+    elif share is None:
+        seconds, held = 0.0, 0
+    return Stage(
+        name="weights",
+        method=WEIGHTERS.name_of(method),
+        share=share,
+        part=_part(plan, share),
+        asks=asks,
+        noise=noise,
+        seconds=seconds,
+        bytes=held,
+    )
+
+
+def _replicates(plan: Plan, schema: Schema, private_rows: int, rows: int, replicates: int) -> Stage:
+    seconds = None
+    held = 4 * rows * replicates * 3
+    share = plan.weights_share
+    if isinstance(plan.weighter, Moments) and share is not None:
+        _, features = _features(plan.weighter, plan.budget, schema, share, private_rows)
+        seconds = rows * replicates * features * SECONDS_A_REPLICATED_FEATURE
+        held += 8 * rows * features
+    return Stage("replicates", None, None, 0.0, "nothing", "", seconds, held)
+
+
+def _features(
+    method: Moments, budget: Budget, schema: Schema, share: Share, private_rows: int
+) -> tuple[int, int]:
+    """How many groups of features the moment weights will ask for, and how many features."""
+
+    def noise(bound: float, size: int) -> float:
+        return _mean_noise(budget, share, bound**2, size, private_rows)
+
+    recipes = method.blocks or choose_features(schema, method.target, noise)
+    nothing = schema.encode(pd.DataFrame({name: [] for name in schema.names}))
+    found = [recipe.over(nothing) for recipe in recipes]
+    groups = {group for features in found for group in features.groups}
+    return len(groups), sum(len(features.names) for features in found)
+
+
+def _mean_noise(
+    budget: Budget, share: Share, groups: float, features: int, private_rows: int
+) -> float:
+    """The deviation of the noise on a standardised mean."""
+    # A group has variance one, so the mean square of a row's norm is the number of groups.
+    sensitivity = budget.row_sensitivity(math.sqrt(groups))
+    if budget.neighbours is not REPLACE:
+        share = share.part(1 - TOTAL_FRACTION)
+    if share.pure:
+        return share.laplace_scale(sensitivity) * math.sqrt(features + 1) / private_rows
+    return share.gaussian_scale(sensitivity) / private_rows
+
+
+def _part(plan: Plan, share: Share | None) -> float:
+    return 0.0 if share is None else share.amount / plan.budget.whole.amount
+
+
+def _law(share: Share) -> str:
+    return "Laplace-noised" if share.pure else "Gaussian-noised"

@@ -1,0 +1,258 @@
+"""The plan of a release: its methods and shares, fixed and checked before anything is read.
+
+The domain stage pays for bounds and categories that the schema leaves open, and for the number of
+rows by which bins are chosen where none are stated. The weights get their part unless their method
+is free; the synthesizer gets the rest. Whatever can be wrong with a request is found here, so that
+a mistake costs no budget.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from counterpoise.arguments import real_number, whole_number
+from counterpoise.errors import BudgetError, MethodError, SchemaError
+from counterpoise.registry import only_as_instance
+from counterpoise.schema import Column, Schema
+from counterpoise.synthesizers import SYNTHESIZERS, Histogram, Synthesizer
+from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, threshold_delta
+from counterpoise.weights import WEIGHTERS, Weighter
+
+if TYPE_CHECKING:
+    from counterpoise.curation.outlook import Stage
+
+# The part of the budget that the domain gets when any of it is paid for.
+DOMAIN_FRACTION = 0.1
+
+# The part that the number of rows gets, when bins are to be chosen by it.
+BINS_FRACTION = 0.01
+
+# The part of what is then left that the weights get, when their method needs any: the best of the
+# shares that the study tried (docs/methods/choosing-weights.md).
+WEIGHTS_FRACTION = 0.2
+
+# Up to this many cells the full table is counted, and nothing has to be chosen.
+FEW_CELLS = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be asked of the vault; a share is None for a stage that asks nothing.
+
+    The synthesizer is None when only weights are asked for.
+    """
+
+    schema: Schema
+    budget: Budget
+    synthesizer: Synthesizer | None
+    weighter: Weighter
+    domain_share: Share | None
+    chooses_bins: bool
+    bins_share: Share | None
+    synthesizer_share: Share | None
+    weights_share: Share | None
+    threshold_delta: float  # the part of delta set aside for private lists of categories
+    split: float | None  # the weights' part of what domain and bins leave
+    rows: int | None = None  # how many synthetic rows; None for as many as there are private ones
+
+    def describe(self, private_rows: int = 10_000, replicates: int = 80) -> tuple[Stage, ...]:
+        """The stages, with their shares, mechanisms, noise, time and memory; nothing is read.
+
+        `private_rows` is a guess at the number of rows, from which the noise on a mean, the time
+        and the memory follow.
+        """
+        from counterpoise.curation.outlook import stages_of
+
+        return stages_of(self, private_rows, replicates)
+
+
+def plan_release(
+    schema: Any,
+    budget: Budget,
+    synthesizer: str | Synthesizer = "auto",
+    weights: str | Weighter = "moments",
+    rows: int | None = None,
+    target: str | None = None,
+    split: float | None = None,
+) -> Plan:
+    """Check a request and share the budget; the shares add up to no more than all of it.
+
+    >>> schema = Schema([Column.boolean("ill"), Column.integer("children", 0, 12)])
+    >>> plan = plan_release(schema, Budget(1.0, 1e-6), target="ill")
+    >>> plan.synthesizer, plan.weighter
+    (Histogram(most_cells=2000000), Moments(target='ill', blocks=None))
+    >>> round(plan.weights_share.amount / plan.budget.whole.amount, 3)
+    0.2
+    """
+    public = _checked_schema(schema, budget)
+    rows = None if rows is None else whole_number("rows", rows)
+    chosen = best_synthesizer(public, budget) if synthesizer == "auto" else synthesizer
+    method = SYNTHESIZERS.make(chosen)
+    if budget.is_pure and _needs_delta(method):
+        raise BudgetError(
+            f"synthesizer {SYNTHESIZERS.name_of(method)!r} needs delta > 0: state a delta, such as "
+            "1e-9, or choose 'privbayes'"
+        )
+    if isinstance(method, Histogram) and public.is_complete:
+        method.check(public)
+    weighter = _checked_weighter(weights, budget)
+    if target is not None:
+        _check_target(public, target)
+        if not (_takes_target(method) or _takes_target(weighter)):
+            raise MethodError(
+                "target: none of the chosen methods takes one; leave it out, or choose the "
+                "synthesizer 'aim' or the weights 'moments'"
+            )
+        method, weighter = _aimed(method, target), _aimed(weighter, target)
+    if split is not None:
+        split = real_number("split", split, "a number between 0 and 1", above=0, below=1)
+    set_aside = threshold_delta(public, budget.delta)
+    whole = budget.whole_beside(set_aside)
+    domain_part = 0.0 if public.is_complete else DOMAIN_FRACTION
+    # The number of rows is public when records are replaced, and bins then cost nothing.
+    chooses_bins = any(column.has_open_bins for column in public)
+    bins_part = BINS_FRACTION if chooses_bins and budget.neighbours is not REPLACE else 0.0
+    rest = 1 - domain_part - bins_part
+    of_rest = 0.0 if weighter.is_free else WEIGHTS_FRACTION if split is None else split
+    weights_part = of_rest * rest
+    return Plan(
+        schema=public,
+        budget=budget,
+        synthesizer=method,
+        weighter=weighter,
+        domain_share=whole.part(domain_part) if domain_part else None,
+        chooses_bins=chooses_bins,
+        bins_share=whole.part(bins_part) if bins_part else None,
+        synthesizer_share=whole.part(rest - weights_part),
+        weights_share=whole.part(weights_part) if weights_part else None,
+        threshold_delta=set_aside,
+        split=of_rest or None,
+        rows=rows,
+    )
+
+
+def plan_weigh(
+    schema: Any, budget: Budget, method: str | Weighter = "moments", target: str | None = None
+) -> Plan:
+    """Check a request for weights alone; all of the budget is theirs.
+
+    The schema has to be complete: the synthetic table was made by one that was. Bins that it
+    leaves open matter only to features of cells, and are as many as `Column` takes by itself.
+
+    >>> plan = plan_weigh(Schema([Column.boolean("ill")]), Budget(1.0, 1e-6))
+    >>> plan.weights_share == plan.budget.whole
+    True
+    """
+    public = _checked_schema(schema, budget)
+    open_columns = ", ".join(repr(column.name) for column in public if not column.is_complete)
+    if open_columns:
+        raise SchemaError(
+            f"the schema leaves something of {open_columns} open, and the weights do not pay for "
+            "it; state it as the tool knew it that made the synthetic table"
+        )
+    weighter = _checked_weighter(method, budget)
+    if target is not None:
+        _check_target(public, target)
+        if not _takes_target(weighter):
+            raise MethodError(
+                "target: these weights take none; leave it out, or choose the weights 'moments'"
+            )
+        weighter = _aimed(weighter, target)
+    return Plan(
+        schema=public,
+        budget=budget,
+        synthesizer=None,
+        weighter=weighter,
+        domain_share=None,
+        chooses_bins=False,
+        bins_share=None,
+        synthesizer_share=None,
+        weights_share=None if weighter.is_free else budget.whole,
+        threshold_delta=0.0,
+        split=None,
+    )
+
+
+def best_synthesizer(schema: Schema, budget: Budget) -> str:
+    """The method that `auto` stands for, from public knowledge alone."""
+    if schema.is_complete and math.prod(_most_codes(column) for column in schema) <= FEW_CELLS:
+        return "histogram"
+    return "privbayes" if budget.is_pure else "aim"
+
+
+def _most_codes(column: Column) -> int:
+    return MOST_BINS + column.nullable if column.has_open_bins else column.size
+
+
+def _check_names(schema: Schema) -> None:
+    """The release adds the columns `weight`, `weight_1`, `weight_2` and so on."""
+    for name in schema.names:
+        if re.fullmatch(r"weight(_\d+)?", name.casefold()):
+            raise MethodError(
+                f"column {name!r}: the release needs this name for weights; rename it"
+            )
+
+
+def _check_open_parts(schema: Schema, budget: Budget) -> None:
+    """What is missing has to be marked as paid for: an oversight must not spend budget."""
+    paid = set(schema.paid)
+    for column in schema:
+        if any((column.name, key) not in paid for key in column.missing):
+            column.require_complete()
+        if budget.is_pure and "enum" in column.missing:
+            raise BudgetError(
+                f"the categories of {column.name!r} can only be paid for with delta > 0: state "
+                "them in the schema, or state a delta, such as 1e-9"
+            )
+
+
+def _checked_schema(schema: Any, budget: Budget) -> Schema:
+    public = Schema.read(schema)
+    public.require_public()
+    _check_names(public)
+    _check_open_parts(public, budget)
+    return public
+
+
+def _checked_weighter(weights: str | Weighter, budget: Budget) -> Weighter:
+    if isinstance(weights, str) and (given := only_as_instance(WEIGHTERS.get(weights))):
+        raise MethodError(f"weights {weights!r} cannot be had by name: {given}")
+    weighter = WEIGHTERS.make(weights)
+    if budget.is_pure and _needs_delta(weighter):
+        raise BudgetError(
+            f"weights {WEIGHTERS.name_of(weighter)!r} need delta > 0: state a delta, such as 1e-9, "
+            "or choose 'moments'; in Python, noise='laplace' does without a delta too"
+        )
+    return weighter
+
+
+def _needs_delta(method: Any) -> bool:
+    """Whether a method says that it needs delta > 0, by its mark or by its choice of noise."""
+    return bool(getattr(method, "needs_delta", False)) or (
+        getattr(method, "noise", None) == "gaussian"
+    )
+
+
+def _takes_target(method: Any) -> bool:
+    return is_dataclass(method) and any(field.name == "target" for field in fields(method))
+
+
+def _check_target(schema: Schema, target: Any) -> None:
+    if not isinstance(target, str):
+        raise MethodError(f"target: expected the name of a column, not {target!r}")
+    schema.index(target)
+
+
+def _aimed(method: Any, target: str) -> Any:
+    """The method with the target, if it takes one; its own has to be the same."""
+    if not _takes_target(method):
+        return method
+    if method.target not in (None, target):
+        raise MethodError(
+            f"target: {type(method).__name__} has a target of its own, {method.target!r}, and "
+            f"target={target!r} is another; state one of them"
+        )
+    return replace(method, target=target)

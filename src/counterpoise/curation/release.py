@@ -1,0 +1,136 @@
+"""The curator's main job: a private table, a public schema and a budget make a release.
+
+The stages in order: pay for what the schema leaves open, fit the synthesizer, draw rows, fit the
+weights on them, and run it all again on paper for the replicate weights. Only the vault sees the
+private table; a finished stage can be kept in a folder, from which an interrupted run goes on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import counterpoise
+from counterpoise.arguments import seed_or_none, whole_number
+from counterpoise.bundle.assemble import assemble, derived_seed
+from counterpoise.bundle.card import describe, versions
+from counterpoise.bundle.models import Models
+from counterpoise.bundle.release import Release
+from counterpoise.curation.plan import Plan, plan_release
+from counterpoise.curation.progress import Progress, shown
+from counterpoise.curation.stages import (
+    fit_synthesizer,
+    fit_weights,
+    open_vault,
+    request,
+    settle_schema,
+)
+from counterpoise.curation.work import Work
+from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
+from counterpoise.vault import REPLACE, Budget
+from counterpoise.weights import WEIGHTERS, Weighter
+
+
+def release(
+    table: Any,
+    schema: Any,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    synthesizer: str | Synthesizer = "auto",
+    weights: str | Weighter = "moments",
+    rows: int | None = None,
+    split: float | None = None,
+    replicates: int = 80,
+    target: str | None = None,
+    neighbours: str = "add-remove",
+    max_rows_per_person: int = 1,
+    seed: int | None = None,
+    progress: bool | Progress = True,
+    work: str | Path | None = None,
+) -> Release:
+    """Make a differentially private release of a table.
+
+    `table` is a CSV or Parquet path, a pandas, polars or Arrow table, or a DuckDB relation;
+    `schema` a `Schema`, a Table Schema dict, or a path to one. All of (epsilon, delta) is spent
+    on this release. `synthesizer` is a method or its name; "auto" takes the one that did best in
+    our benchmarks for such a schema and budget. `weights` is a method or its name too, and
+    `split` its part of what the two share. `target` names a column that models will predict, so
+    that its relations are asked for first. `rows` is the number of synthetic rows, by default the
+    noisy number of private ones; `replicates` the number of replicate weights, from which
+    analysts have standard errors. `neighbours` is "add-remove" (the number of rows is private) or
+    "replace" (it is public). A `seed` makes the release repeatable and stamps it as not private.
+    `progress` shows a bar on a terminal or in a notebook; it may be a function instead, which is
+    called with the name of each stage and the part of the work done.
+
+    `work` is a folder in which finished stages are kept, as noisy answers. After an interruption
+    the same call with the same table goes on from there and does not pay again; saving the
+    release removes the folder.
+
+    >>> import pandas as pd, counterpoise as cp
+    >>> table = pd.DataFrame({"smoker": [True, False, False] * 200})
+    >>> schema = cp.Schema([cp.Column.boolean("smoker")])
+    >>> made = cp.release(table, schema, epsilon=2.0, seed=1)
+    >>> round(float(made.table["smoker"].mean()), 1)
+    0.3
+    >>> made.replicates.shape == (len(made.table), 80)
+    True
+    """
+    budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
+    plan = plan_release(schema, budget, synthesizer, weights, rows, target, split)
+    replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
+    asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
+    kept = Work.open(work, request(plan) | asked)
+    with shown(progress, plan) as said:
+        return _run(table, plan, kept, said, replicates, seed)
+
+
+def _run(
+    table: Any,
+    plan: Plan,
+    kept: Work,
+    said: Progress,
+    replicates: int,
+    seed: int | None,
+) -> Release:
+    sampling_seed = kept.sampling_seed if seed is None else seed
+    with open_vault(table, plan, kept, seed) as vault:
+        if plan.domain_share is not None or plan.chooses_bins:
+            said("domain", 0.0)
+            settle_schema(vault, plan, kept)
+        said("synthesizer", 0.05)
+        model = fit_synthesizer(vault, plan, kept)
+        said("sampling", 0.5)
+        synthetic = model.sample(model.rows if plan.rows is None else plan.rows, seed=sampling_seed)
+        said("weights", 0.55)
+        weight_model = fit_weights(vault, synthetic, plan, kept, model)
+        ledger, schema_used = vault.ledger, vault.schema
+    assert plan.synthesizer is not None
+    models = Models.of(plan.synthesizer, model, plan.weighter, weight_model)
+    card = {
+        "counterpoise": counterpoise.__version__,
+        "versions": versions(),
+        "ledger": ledger.to_dict(),
+        "synthesizer": describe(SYNTHESIZERS, plan.synthesizer),
+        "weights": describe(WEIGHTERS, plan.weighter),
+        "split": plan.split,
+        "population": float(model.rows),
+        "population_is_public": plan.budget.neighbours is REPLACE,
+        "seeded": seed is not None,
+        "model": {"saved": models.problem is None, "reason": models.problem},
+    }
+    if replicates:
+        said("replicates", 0.65)
+    made = assemble(
+        synthetic,
+        schema_used,
+        card,
+        weight_model,
+        replicates=replicates,
+        synthesizer=model,
+        models=models,
+        work=kept.folder,
+        seed=derived_seed(sampling_seed, 1),
+    )
+    said("done", 1.0)
+    return made

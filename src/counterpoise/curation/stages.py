@@ -1,0 +1,104 @@
+"""The stages of a release, each paid for once: kept in a working folder, or asked of the vault."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import counterpoise
+from counterpoise.bundle.assemble import derived_seed
+from counterpoise.bundle.card import describe
+from counterpoise.bundle.models import model_arrays, read_model
+from counterpoise.curation.plan import Plan
+from counterpoise.curation.work import Work
+from counterpoise.errors import MethodError
+from counterpoise.schema import Schema
+from counterpoise.synthesizers import SYNTHESIZERS, Model
+from counterpoise.vault import Vault
+from counterpoise.weights import WEIGHTERS, WeightModel
+from counterpoise.weights.protocol import redrawable
+
+
+def request(plan: Plan) -> dict[str, Any]:
+    """What tells one request from another, all of it public."""
+    values: dict[str, Any] = {
+        "counterpoise": counterpoise.__version__,
+        "schema": plan.schema.to_dict(),
+        "budget": plan.budget.to_dict(),
+        "weights": describe(WEIGHTERS, plan.weighter),
+    }
+    if plan.synthesizer is not None:
+        values |= {"synthesizer": describe(SYNTHESIZERS, plan.synthesizer), "split": plan.split}
+    return values
+
+
+def open_vault(table: Any, plan: Plan, kept: Work, seed: int | None) -> Vault:
+    """The vault, with the schema and the ledger that earlier work has got to."""
+    settled = kept.notes("domain")
+    schema = plan.schema if settled is None else Schema.from_dict(settled["schema"])
+    ledger = kept.ledger()
+    if ledger is not None:
+        # Noise must not come twice, even where it comes from a seed.
+        seed = derived_seed(seed, 2 + len(ledger.spends))
+    return Vault(table, schema, plan.budget, seed=seed, ledger=ledger)
+
+
+def settle_schema(vault: Vault, plan: Plan, kept: Work) -> None:
+    """Pay for what the schema leaves open, unless that is done."""
+    if kept.notes("domain") is not None:
+        return
+    vault.ledger.stage = "domain"
+    with kept.charging(vault.ledger):
+        if plan.domain_share is not None:
+            vault.learn_domain(plan.domain_share, plan.threshold_delta)
+        if plan.chooses_bins:
+            vault.choose_bins(plan.bins_share)
+    kept.keep("domain", vault.ledger, notes={"schema": vault.schema.to_dict()})
+
+
+def fit_synthesizer(vault: Vault, plan: Plan, kept: Work) -> Model:
+    """The synthesizer's model, kept or fitted now."""
+    method, share = plan.synthesizer, plan.synthesizer_share
+    assert method is not None
+    assert share is not None
+    arrays = kept.arrays("synthesizer")
+    if arrays is not None:
+        name = SYNTHESIZERS.name_of(method)
+        found: Model = read_model(SYNTHESIZERS, name, vault.schema, arrays, private=vault.private)
+        return found
+    vault.ledger.stage = "synthesizer"
+    options: dict[str, Any] = {}
+    if kept.rounds is not None and "checkpoint" in inspect.signature(method.fit).parameters:
+        options["checkpoint"] = kept.rounds
+    with kept.charging(vault.ledger):
+        model = method.fit(vault, share, **options)
+    _keep_model(kept, "synthesizer", vault, method, model)
+    return model
+
+
+def fit_weights(
+    vault: Vault, synthetic: Any, plan: Plan, kept: Work, synthesizer: Model | None = None
+) -> WeightModel:
+    """The weights' model, kept or fitted now; `synthesizer` is what the rows were drawn from."""
+    arrays = kept.arrays("weights")
+    if arrays is not None:
+        name = WEIGHTERS.name_of(plan.weighter)
+        found: WeightModel = read_model(WEIGHTERS, name, vault.schema, arrays)
+        return found
+    vault.ledger.stage = "weights"
+    with kept.charging(vault.ledger):
+        model = plan.weighter.fit(vault, synthetic, plan.weights_share, redrawable(synthesizer))
+    _keep_model(kept, "weights", vault, plan.weighter, model)
+    return model
+
+
+def _keep_model(kept: Work, stage: str, vault: Vault, method: Any, model: Any) -> None:
+    """Keep a stage; one whose model cannot be saved is asked again, and its answers are lost."""
+    if kept.folder is None:
+        return
+    registry: Any = SYNTHESIZERS if stage == "synthesizer" else WEIGHTERS
+    try:
+        arrays = model_arrays(registry, method, model)
+    except MethodError:
+        return
+    kept.keep(stage, vault.ledger, arrays)

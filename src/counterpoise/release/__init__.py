@@ -1,1 +1,0 @@
-"""Releases: made by the curator, written to disk, loaded by the analyst."""

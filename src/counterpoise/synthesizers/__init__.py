@@ -1,0 +1,28 @@
+"""Synthesizers: models of a private table, fitted on a vault's noised answers alone."""
+
+from counterpoise.synthesizers.aim import Aim, AimModel
+from counterpoise.synthesizers.checkpoint import kept_ledger
+from counterpoise.synthesizers.histogram import Histogram
+from counterpoise.synthesizers.independent import Independent, IndependentModel
+from counterpoise.synthesizers.marginal_model import MarginalAnswer, MarginalModel
+from counterpoise.synthesizers.marginals import Marginals
+from counterpoise.synthesizers.mst import Mst
+from counterpoise.synthesizers.privbayes import PrivBayes
+from counterpoise.synthesizers.protocol import SYNTHESIZERS, Model, Synthesizer
+
+__all__ = [
+    "SYNTHESIZERS",
+    "Aim",
+    "AimModel",
+    "Histogram",
+    "Independent",
+    "IndependentModel",
+    "MarginalAnswer",
+    "MarginalModel",
+    "Marginals",
+    "Model",
+    "Mst",
+    "PrivBayes",
+    "Synthesizer",
+    "kept_ledger",
+]

@@ -1,0 +1,241 @@
+"""Fit a maximum-entropy model to noisy marginals.
+
+The measurements y_i = M_i p + noise of standard deviation s_i leave many tables p possible; the fit
+is the one that minimises
+
+    1/2 sum_i ||M_i p - y_i||^2 / s_i^2  +  tau * sum_x p(x) log(p(x) / u(x)),
+
+least squares as in Private-PGM (McKenna, Sheldon and Miklau 2019) with a little entropy, u being
+the uniform table. Its solution is a graphical model p = total * exp(sum_i theta_i - log Z) whose
+potentials minimise the smooth convex dual
+
+    g(theta) = total * log Z(theta) - <theta, y> + tau/2 sum_i s_i^2 ||theta_i||^2,
+
+which takes tens of passes where mirror descent takes hundreds or more. The potentials are tied to
+the residuals by tau * s_i^2 * theta_i = y_i - M_i p: with tau = entropy / s, a cell is pulled
+towards the uniform by entropy * theta noise scales. Least squares alone (entropy near 0) spends
+its freedom on fitting negative noisy counts; a pull within the noise filters it, and is the more
+welcome the more of a measurement is noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoise.errors import MethodError
+from counterpoise.synthesizers.graphical.descent import minimise
+from counterpoise.synthesizers.graphical.domain import Columns, Domain
+from counterpoise.synthesizers.graphical.factor import Array, Factor
+from counterpoise.synthesizers.graphical.inference import Schedule, Workspace, compile_schedule
+from counterpoise.synthesizers.graphical.junction_tree import junction_tree
+from counterpoise.synthesizers.graphical.model import GraphicalModel
+from counterpoise.synthesizers.graphical.precondition import precondition
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Noisy counts of the combinations of `columns`; `scale` is the noise's standard deviation."""
+
+    columns: Columns
+    values: Array  # one axis a column, in the order of `columns`
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model and how the fit went."""
+
+    model: GraphicalModel
+    loss: float  # 1/2 sum_i ||M_i p - y_i||^2 / s_i^2 at the model
+    gap: float  # the duality gap: the objective is at most this far above its minimum
+    passes: int  # how often the marginals were inferred
+
+
+def fit(
+    domain: Domain,
+    measurements: Sequence[Measurement],
+    *,
+    total: float | None = None,
+    warm_start: GraphicalModel | None = None,
+    entropy: float | None = None,
+    tolerance: float = 1e-3,
+    iterations: int = 200,
+) -> GraphicalModel:
+    """The maximum-entropy model of `measurements`; see `fit_report` for the parameters.
+
+    >>> domain = Domain(("a", "b"), (2, 2))
+    >>> counts = Measurement(("a",), np.array([30.0, 10.0]), scale=0.01)
+    >>> fit(domain, [counts]).marginal(("a", "b")).round(2)
+    array([[15., 15.],
+           [ 5.,  5.]])
+    """
+    report = fit_report(
+        domain,
+        measurements,
+        total=total,
+        warm_start=warm_start,
+        entropy=entropy,
+        tolerance=tolerance,
+        iterations=iterations,
+    )
+    return report.model
+
+
+def fit_report(
+    domain: Domain,
+    measurements: Sequence[Measurement],
+    *,
+    total: float | None = None,
+    warm_start: GraphicalModel | None = None,
+    entropy: float | None = None,
+    tolerance: float = 1e-3,
+    iterations: int = 200,
+) -> Fit:
+    """Fit and say how it went.
+
+    `total` is the number of rows; without it the measurements estimate it. `warm_start` lends its
+    potentials. `entropy` is the pull towards the uniform in noise scales for each unit of
+    log-potential; by default it is the noise's share of the measurements, between 0.1 and 1. The
+    fit ends when the duality gap is below `tolerance` of the loss (of 1, if the loss is smaller),
+    or after `iterations` steps.
+    """
+    for name, value in (("entropy", entropy), ("tolerance", tolerance), ("iterations", iterations)):
+        if value is not None and not value > 0:
+            raise MethodError(f"{name} must be above 0, not {value}")
+    combined = combine(domain, measurements)
+    if total is None:
+        total = estimate_total(combined)
+    if not total > 0:
+        raise MethodError("total must be above 0: the model is scaled to it")
+    tree = junction_tree(domain, [measurement.columns for measurement in combined])
+    schedule = compile_schedule(tree, frozenset(part.columns for part in combined))
+    workspace = Workspace(schedule)
+    answers, scales = _flatten(schedule, combined)
+    start = _starting_point(schedule, warm_start)
+    if not len(start):
+        return Fit(GraphicalModel.from_potentials(domain, (), total), 0.0, 0.0, 1)
+    variances = scales**2
+    tau = pull(combined, total, entropy)
+
+    def infer(potentials: Array) -> tuple[float, Array]:
+        log_partition, marginals = workspace.marginals(potentials)
+        return total * log_partition, total * marginals
+
+    def loss(residual: Array) -> float:
+        return 0.5 * float(np.sum(residual**2 / variances))
+
+    descent = minimise(
+        infer,
+        answers,
+        tau * variances,
+        start,
+        precondition=precondition(schedule, tau * variances),
+        # The duality gap at p(theta) and theta is 1/2 sum_i ||gradient_i||^2 / s_i^2.
+        converged=lambda gradient, residual: loss(gradient) <= tolerance * max(1.0, loss(residual)),
+        iterations=iterations,
+    )
+    return Fit(
+        model=GraphicalModel.from_workspace(
+            workspace, descent.potentials, descent.log_partition / total, total
+        ),
+        loss=loss(descent.marginals - answers),
+        gap=loss(descent.gradient),
+        passes=descent.passes,
+    )
+
+
+def estimate_total(measurements: Iterable[Measurement]) -> float:
+    """The number of rows by inverse-variance weighting, and at least 1.
+
+    A measured marginal sums to the number of rows with variance cells * scale^2.
+
+    >>> estimate_total([Measurement(("a",), np.array([6.0, 4.0]), 1.0)])
+    10.0
+    """
+    weight = 0.0
+    weighted = 0.0
+    for measurement in measurements:
+        precision = 1.0 / (measurement.values.size * measurement.scale**2)
+        weight += precision
+        weighted += precision * float(np.sum(measurement.values))
+    return max(1.0, weighted / weight) if weight else 1.0
+
+
+def noise_share(measurements: Sequence[Measurement], total: float) -> float:
+    """The default entropy: mean noise over counts, cells * scale / total, between 0.1 and 1.
+
+    A rule of thumb: little where cells hold many rows, more where they hold mostly noise. Against
+    true marginals it did about as well as the best fixed entropy for each of the tables tried.
+    """
+    shares = [measurement.values.size * measurement.scale / total for measurement in measurements]
+    return float(np.clip(np.mean(shares), 0.1, 1.0))
+
+
+def pull(measurements: Sequence[Measurement], total: float, entropy: float | None = None) -> float:
+    """The weight tau of the entropy, for measurements of different columns each."""
+    cells = np.array([measurement.values.size for measurement in measurements])
+    variances = np.array([measurement.scale**2 for measurement in measurements])
+    # tau = entropy / s; with unequal scales, s is their root mean square over the cells.
+    scale = float(np.sqrt(cells @ variances / cells.sum()))
+    return (noise_share(measurements, total) if entropy is None else entropy) / scale
+
+
+def combine(domain: Domain, measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Check the measurements and merge those of the same columns by inverse-variance weighting."""
+    merged: dict[Columns, tuple[Array, float]] = {}
+    for measurement in measurements:
+        columns = domain.canonical(measurement.columns)
+        values = np.asarray(measurement.values, dtype=float)
+        if len(columns) != len(measurement.columns):
+            raise MethodError(f"measurement of {measurement.columns} names a column twice")
+        if values.shape != domain.shape(measurement.columns):
+            raise MethodError(
+                f"measurement of {measurement.columns} has shape {values.shape}, "
+                f"but the domain's is {domain.shape(measurement.columns)}"
+            )
+        if not (measurement.scale > 0 and np.isfinite(measurement.scale)):
+            raise MethodError(f"measurement of {measurement.columns} needs a scale above 0")
+        if not np.isfinite(values).all():
+            raise MethodError(f"measurement of {measurement.columns} has values that are no number")
+        precision = measurement.scale**-2.0
+        values = Factor(tuple(measurement.columns), values).transpose(columns).values
+        weighted, weight = merged.get(columns, (np.zeros(()), 0.0))
+        merged[columns] = (weighted + precision * values, weight + precision)
+    return [
+        Measurement(columns, weighted / weight, weight**-0.5)
+        for columns, (weighted, weight) in merged.items()
+        if columns
+    ]
+
+
+def _flatten(schedule: Schedule, measurements: Sequence[Measurement]) -> tuple[Array, Array]:
+    """The answers and their noise scales as flat vectors in the schedule's layout."""
+    by_columns = {frozenset(measurement.columns): measurement for measurement in measurements}
+    answers = np.empty(schedule.cells)
+    scales = np.empty(schedule.cells)
+    for i, columns in enumerate(schedule.columns):
+        measurement = by_columns[frozenset(columns)]
+        place = slice(schedule.offsets[i], schedule.offsets[i + 1])
+        table = Factor(measurement.columns, measurement.values).transpose(columns)
+        answers[place] = table.values.reshape(-1)
+        scales[place] = measurement.scale
+    return answers, scales
+
+
+def _starting_point(schedule: Schedule, warm_start: GraphicalModel | None) -> Array:
+    """The potentials of `warm_start` in the schedule's layout; those with no place are dropped."""
+    start = np.zeros(schedule.cells)
+    if warm_start is None:
+        return start
+    domain = schedule.tree.domain
+    places = {frozenset(columns): i for i, columns in enumerate(schedule.columns)}
+    for potential in warm_start.potentials:
+        i = places.get(frozenset(potential.columns))
+        if i is not None and potential.values.shape == domain.shape(potential.columns):
+            columns = schedule.columns[i]
+            place = slice(schedule.offsets[i], schedule.offsets[i + 1])
+            start[place] = potential.transpose(columns).values.reshape(-1)
+    return start

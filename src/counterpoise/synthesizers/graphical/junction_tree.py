@@ -1,0 +1,275 @@
+"""Junction trees: which cliques a set of measured column sets makes, and in which order to visit.
+
+The measured sets make a graph with an edge between any two columns measured together. Eliminating
+its columns one by one makes the graph chordal; the maximal cliques, joined by a spanning tree of
+largest separators, have the running-intersection property on which exact inference rests (Lauritzen
+and Spiegelhalter 1988; Koller and Friedman 2009, sections 9.4 and 10.4). Column sets are bit masks
+in here, so that the size of thousands of candidate models can be had without building any table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from counterpoise.synthesizers.graphical.domain import Columns, Domain
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """Maximal cliques in visiting order, parents first; a root has parent -1.
+
+    `order` lists the columns by first appearance along that visit, and every table in the engine
+    has its axes in this order. A clique's separator from its parent is therefore always the leading
+    part of its axes: messages are sums over a contiguous block, and no table is ever transposed.
+    """
+
+    domain: Domain
+    order: Columns
+    cliques: tuple[Columns, ...]
+    parents: tuple[int, ...]
+    separators: tuple[Columns, ...]
+
+    @cached_property
+    def home(self) -> dict[str, int]:
+        """The clique in which each column first appears; no clique above it has the column."""
+        return {
+            column: i
+            for i, (clique, separator) in enumerate(zip(self.cliques, self.separators, strict=True))
+            for column in clique[len(separator) :]
+        }
+
+    @cached_property
+    def rank(self) -> dict[str, int]:
+        """Where each column stands in `order`."""
+        return {column: place for place, column in enumerate(self.order)}
+
+    @cached_property
+    def _cliques_by_cells(self) -> list[tuple[frozenset[str], int]]:
+        cells = [self.domain.cells(clique) for clique in self.cliques]
+        ranked = sorted(range(len(cells)), key=cells.__getitem__)
+        return [(frozenset(self.cliques[i]), i) for i in ranked]
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of all clique tables together."""
+        return sum(self.domain.cells(clique) for clique in self.cliques)
+
+    def arrange(self, columns: Iterable[str]) -> Columns:
+        """`columns` in the axis order of this tree."""
+        return tuple(sorted(set(columns), key=self.rank.__getitem__))
+
+    def smallest_clique(self, columns: Iterable[str]) -> int | None:
+        """The clique with the fewest cells that contains all of `columns`, if there is one."""
+        wanted = frozenset(columns)
+        return next((i for clique, i in self._cliques_by_cells if wanted <= clique), None)
+
+
+def junction_tree(domain: Domain, cliques: Iterable[Sequence[str]]) -> JunctionTree:
+    """The junction tree of the graph in which every one of `cliques` is fully connected.
+
+    Columns in none of `cliques` become cliques of their own. Equal sets give the same object.
+
+    >>> domain = Domain(tuple("abcd"), (2, 3, 4, 5))
+    >>> junction_tree(domain, [("a", "b"), ("b", "c"), ("c", "a")]).cliques
+    (('a', 'b', 'c'), ('d',))
+    """
+    return _tree(domain, _adjacency(domain, cliques))
+
+
+def model_size(domain: Domain, cliques: Iterable[Sequence[str]]) -> int:
+    """The number of cells of the junction tree that `cliques` need; no table is built.
+
+    >>> model_size(Domain(tuple("abc"), (10, 10, 10)), [("a", "b"), ("b", "c")])
+    200
+    """
+    return _cells(domain, _maximal_cliques(domain, _adjacency(domain, cliques)))
+
+
+def model_sizes(
+    domain: Domain, cliques: Iterable[Sequence[str]], candidates: Iterable[Sequence[str]]
+) -> list[int]:
+    """For each candidate, the model size if it joined `cliques`.
+
+    Only the connected part of the graph that a candidate touches is eliminated anew, and a graph
+    seen before, in this call or an earlier one, is looked up.
+    """
+    adjacency = _adjacency(domain, cliques)
+    parts = _parts(adjacency)
+    cliques_of = {part: _part_cliques(domain, adjacency, part) for part in parts}
+    cells_of = {part: _cells(domain, found) for part, found in cliques_of.items()}
+    part_of = {column: part for part in parts for column in _bits(part)}
+    size = sum(cells_of.values())
+    sizes = []
+    for candidate in candidates:
+        mask = _mask(domain, candidate)
+        touched = {part_of[domain.position[column]] for column in candidate}
+        if len(touched) == 1 and any(mask & c == mask for c in cliques_of[next(iter(touched))]):
+            sizes.append(size)
+            continue
+        larger = _connect(adjacency, mask)
+        joined = _cells(domain, _part_cliques(domain, larger, sum(touched)))
+        sizes.append(size - sum(cells_of[part] for part in touched) + joined)
+    return sizes
+
+
+Adjacency = tuple[int, ...]  # for each column, the mask of its neighbours, itself excluded
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def _mask(domain: Domain, columns: Iterable[str]) -> int:
+    mask = 0
+    for column in columns:
+        mask |= 1 << domain.position[column]
+    return mask
+
+
+def _connect(adjacency: Adjacency, mask: int) -> Adjacency:
+    connected = list(adjacency)
+    for column in _bits(mask):
+        connected[column] |= mask & ~(1 << column)
+    return tuple(connected)
+
+
+def _adjacency(domain: Domain, cliques: Iterable[Sequence[str]]) -> Adjacency:
+    adjacency = [0] * len(domain)
+    for clique in cliques:
+        mask = _mask(domain, domain.canonical(clique))
+        for column in _bits(mask):
+            adjacency[column] |= mask & ~(1 << column)
+    return tuple(adjacency)
+
+
+def _cells(domain: Domain, masks: Iterable[int]) -> int:
+    return sum(_table_cells(domain.sizes, mask) for mask in masks)
+
+
+@lru_cache(maxsize=1 << 16)
+def _table_cells(sizes: tuple[int, ...], mask: int) -> int:
+    cells = 1
+    for column in _bits(mask):
+        cells *= sizes[column]
+    return cells
+
+
+@lru_cache(maxsize=1 << 10)
+def _maximal_cliques(domain: Domain, adjacency: Adjacency) -> tuple[int, ...]:
+    """The maximal cliques of a chordal completion, connected part by connected part."""
+    return tuple(
+        clique for part in _parts(adjacency) for clique in _part_cliques(domain, adjacency, part)
+    )
+
+
+def _parts(adjacency: Adjacency) -> list[int]:
+    """The connected parts of the graph, as masks."""
+    unseen = (1 << len(adjacency)) - 1
+    parts = []
+    while unseen:
+        part, frontier = 0, unseen & -unseen
+        while frontier:
+            part |= frontier
+            reached = 0
+            for column in _bits(frontier):
+                reached |= adjacency[column]
+            frontier = reached & ~part
+        unseen &= ~part
+        parts.append(part)
+    return parts
+
+
+def _part_cliques(domain: Domain, adjacency: Adjacency, part: int) -> tuple[int, ...]:
+    """The maximal cliques of one connected part."""
+    members = tuple(_bits(part))
+    return _eliminate(domain.sizes, members, tuple(adjacency[i] for i in members))
+
+
+@lru_cache(maxsize=1 << 16)
+def _eliminate(
+    sizes: tuple[int, ...], members: tuple[int, ...], adjacency: Adjacency
+) -> tuple[int, ...]:
+    """Eliminate one connected part greedily and return its maximal cliques as masks.
+
+    A column whose neighbours are all joined already costs nothing and goes first, which is never
+    wrong; otherwise the column goes whose elimination makes the smallest table (min-weight).
+    """
+    neighbours = dict(zip(members, adjacency, strict=True))
+    remaining = sum(1 << column for column in members)
+
+    def cost(column: int) -> tuple[bool, int]:
+        ring = neighbours[column]
+        clique = ring | 1 << column
+        fills = any(clique & ~(neighbours[other] | 1 << other) for other in _bits(ring))
+        return fills, _table_cells(sizes, clique)
+
+    costs = {column: cost(column) for column in members}
+    cliques: list[int] = []
+    covered: set[int] = set()
+    while remaining:
+        column = min(costs, key=costs.__getitem__)
+        fills, _ = costs.pop(column)
+        ring = neighbours.pop(column)
+        clique = ring | 1 << column
+        # A clique is part of an earlier one exactly when it is what that elimination left behind.
+        if clique not in covered:
+            cliques.append(clique)
+        if clique == remaining:
+            break
+        covered.add(ring)
+        remaining &= ~(1 << column)
+        for other in _bits(ring):
+            neighbours[other] = (neighbours[other] | ring) & ~(1 << other | 1 << column)
+        for other in neighbours if fills else _bits(ring):
+            costs[other] = cost(other)
+    return tuple(cliques)
+
+
+@lru_cache(maxsize=256)
+def _tree(domain: Domain, adjacency: Adjacency) -> JunctionTree:
+    """Join the maximal cliques by Prim's algorithm: largest separator first, largest clique root.
+
+    A spanning tree that maximises the summed separator widths has the running-intersection
+    property (Jensen and Jensen 1994).
+    """
+    masks = sorted(
+        _maximal_cliques(domain, adjacency),
+        key=lambda mask: (-_table_cells(domain.sizes, mask), mask),
+    )
+    waiting = dict.fromkeys(masks, (0, -1))  # widest overlap with the tree so far, and where
+    visited: list[int] = []
+    parents: list[int] = []
+    order: list[int] = []
+    seen = 0
+    while waiting:
+        mask = max(waiting, key=lambda waiter: waiting[waiter][0])
+        width, parent = waiting.pop(mask)
+        parents.append(parent if width else -1)
+        # The largest column goes last, which keeps the inner loops over its axis long.
+        new = sorted(_bits(mask & ~seen), key=lambda column: (domain.sizes[column], column))
+        order += new
+        seen |= mask
+        for waiter, (widest, _) in waiting.items():
+            overlap = (waiter & mask).bit_count()
+            if overlap > widest:
+                waiting[waiter] = (overlap, len(visited))
+        visited.append(mask)
+
+    def names(mask: int) -> Columns:
+        return tuple(domain.columns[column] for column in order if mask >> column & 1)
+
+    return JunctionTree(
+        domain=domain,
+        order=tuple(domain.columns[column] for column in order),
+        cliques=tuple(names(mask) for mask in visited),
+        parents=tuple(parents),
+        separators=tuple(
+            names(mask & visited[parent]) if parent >= 0 else ()
+            for mask, parent in zip(visited, parents, strict=True)
+        ),
+    )

@@ -1,0 +1,135 @@
+"""How a graphical model answers to a change of its measurements, to first order, on given rows.
+
+The fitted potentials theta make  M p - y + tau s^2 theta  vanish, cell by cell (see the fit). Put
+the model's own tables M p in the place of y and change them by e: the potentials move by
+
+    dtheta = (n C + tau s^2)^-1 (e - tau s^2 theta),
+
+with C the covariance of the cells' indicators under p. The last term is the pull towards the
+uniform, which a fit to the model's tables suffers again. C is taken from rows drawn from the
+model, and one factorisation serves all changes; a fit for each would take hundreds of passes
+through the junction tree. The tables then move by n C dtheta, and the rows' weights are raked to
+them: rows are drawn with the counts of their model, not independently, and so would those of the
+moved one be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg, sparse
+
+from counterpoise.synthesizers.graphical import GraphicalModel, Measurement
+from counterpoise.synthesizers.graphical.fit import combine, pull
+from counterpoise.synthesizers.redraw import Table, rake
+
+# Rows that C is taken from, and cells whose potentials move, those with the largest counts. What
+# is beyond hardly moves by itself: its noise is larger than its counts.
+MOST_ROWS = 10_000
+MOST_CELLS = 4_000
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """The tables of a model, one after the other, and what moves them."""
+
+    tables: tuple[Table, ...]
+    largest: tuple[int, ...]  # the tables that are not in a larger one
+    indicators: sparse.csr_array  # rows x cells
+    expected: np.ndarray  # n p
+    penalty: np.ndarray  # tau s^2
+    potentials: np.ndarray  # theta
+    total: float
+
+    @classmethod
+    def of(
+        cls, graph: GraphicalModel, measured: Sequence[Measurement], codes: np.ndarray
+    ) -> Response:
+        """The response of a model fitted to these measurements, on rows drawn from it."""
+        merged = combine(graph.domain, measured)
+        tau = pull(merged, graph.total)
+        theta = {frozenset(factor.columns): factor for factor in graph.potentials}
+        position = graph.domain.position
+        tables, expected, penalty, potentials = [], [], [], []
+        for part, table in zip(
+            merged, graph.marginals([part.columns for part in merged]), strict=True
+        ):
+            places = tuple(codes[:, position[name]] for name in part.columns)
+            tables.append(Table(np.ravel_multi_index(places, table.shape), table.size, part.scale))
+            expected.append(table.reshape(-1))
+            penalty.append(np.full(table.size, tau * part.scale**2))
+            potential = theta[frozenset(part.columns)].transpose(part.columns).values
+            potentials.append(potential.reshape(-1))
+        sets = [set(part.columns) for part in merged]
+        largest = tuple(i for i, one in enumerate(sets) if not any(one < other for other in sets))
+        return cls(
+            tuple(tables),
+            largest,
+            _indicators(tables, len(codes)),
+            np.concatenate(expected),
+            np.concatenate(penalty),
+            np.concatenate(potentials),
+            graph.total,
+        )
+
+    def weights(self, base: np.ndarray, changes: np.ndarray) -> np.ndarray:
+        """The base weights of the rows after the changes of counts, a column each."""
+        counts = np.maximum(self.expected[:, None] + self._moves(changes), 0.0)
+        starts = np.concatenate([[0], np.cumsum([table.size for table in self.tables])])
+        cells = [self.tables[i].cells for i in self.largest]
+        found = np.empty(base.shape, dtype=np.float32)
+        for column in range(base.shape[1]):
+            targets = [counts[starts[i] : starts[i + 1], column] for i in self.largest]
+            found[:, column] = rake(base[:, column], cells, targets)
+        return found
+
+    def _moves(self, changes: np.ndarray) -> np.ndarray:
+        """How the counts of all cells move: n C dtheta."""
+        rows = self.indicators[:: max(1, self.indicators.shape[0] // MOST_ROWS)]
+        scale = self.total / max(1, rows.shape[0])
+        chosen = np.sort(np.argsort(self.expected)[-MOST_CELLS:])
+        part, penalty = rows[:, chosen], self.penalty[chosen]
+        right = changes[chosen] - (penalty * self.potentials[chosen])[:, None]
+        values = _centred_values(part, scale, penalty, right)
+        found: np.ndarray = scale * (rows.T @ values)
+        return found
+
+
+def _centred_values(
+    rows: sparse.csr_array, scale: float, penalty: np.ndarray, right: np.ndarray
+) -> np.ndarray:
+    """B dtheta for B = rows less their mean, and (scale B'B + penalty) dtheta = right."""
+    if rows.shape[0] < rows.shape[1]:
+        # B (scale B'B + P)^-1 = (scale B P^-1 B' + 1)^-1 B P^-1
+        scaled = rows / penalty
+        inner = scale * _centred(_centred((scaled @ rows.T).toarray()).T)
+        inner[np.diag_indices_from(inner)] += 1
+        return _solve(inner, _centred(scaled @ right))
+    means = np.asarray(rows.mean(axis=0)).reshape(-1)
+    inner = scale * ((rows.T @ rows).toarray() - rows.shape[0] * np.outer(means, means))
+    inner[np.diag_indices_from(inner)] += penalty
+    return _centred(rows @ _solve(inner, right))
+
+
+def _centred(values: np.ndarray) -> np.ndarray:
+    return values - values.mean(axis=0)
+
+
+def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    found: np.ndarray = linalg.cho_solve(linalg.cho_factor(matrix, overwrite_a=True), right)
+    return found
+
+
+def _indicators(tables: Sequence[Table], rows: int) -> sparse.csr_array:
+    """A row of zeros and ones for each row: which cell of every table it is in."""
+    starts = np.concatenate([[0], np.cumsum([table.size for table in tables])])
+    columns = np.stack(
+        [table.cells + start for table, start in zip(tables, starts[:-1], strict=True)], axis=1
+    )
+    each = len(tables)
+    return sparse.csr_array(
+        (np.ones(rows * each), columns.reshape(-1), np.arange(0, rows * each + 1, each)),
+        shape=(rows, int(starts[-1])),
+    )

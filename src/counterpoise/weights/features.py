@@ -1,0 +1,255 @@
+"""Features: public functions of a row that say in which ways two tables may differ.
+
+A weight can only correct a difference that some feature shows. A feature map is chosen from the
+public schema and the synthetic table alone, and the norm of its vectors is bounded whatever the
+row, which is what gives sums and fits over private rows their sensitivity. Maps are built by
+small recipes that add up: `OneHot() + Squares() + Products("ill")`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from counterpoise.errors import MethodError
+from counterpoise.schema import Coded, Schema
+from counterpoise.weights.feature_blocks import (
+    BLOCKS,
+    Block,
+    CellsBlock,
+    ColumnsBlock,
+    ComponentsBlock,
+    FourierBlock,
+    InterceptBlock,
+    ProductsBlock,
+    SquaresBlock,
+    position_of,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """A feature map: blocks side by side.
+
+    >>> import pandas as pd
+    >>> from counterpoise.schema import Column
+    >>> schema = Schema([Column.boolean("ill"), Column.integer("age", 0, 50)])
+    >>> rows = schema.encode(pd.DataFrame({"ill": [True, False], "age": [25, 50]}))
+    >>> features = (Linear() + Squares()).over(rows)
+    >>> features.names, round(features.bound, 3)
+    (('ill', 'age', 'age^2'), 1.732)
+    >>> features(rows).round(2).tolist()
+    [[1.0, 0.5, 0.25], [0.0, 1.0, 1.0]]
+    """
+
+    blocks: tuple[Block, ...]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """One name a feature."""
+        return tuple(name for block in self.blocks for name in block.names)
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """For each feature, the group it is scaled with."""
+        return tuple(group for block in self.blocks for group in block.groups)
+
+    @cached_property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        """For each feature, the columns that it is a function of."""
+        return tuple(columns for block in self.blocks for columns in block.columns)
+
+    @cached_property
+    def bound(self) -> float:
+        """The largest norm of a row's vector."""
+        return math.sqrt(sum(block.bound**2 for block in self.blocks))
+
+    def __call__(self, rows: Coded) -> np.ndarray:
+        """The features of each row, one row a record."""
+        if not self.blocks:
+            return np.zeros((len(rows), 0))
+        return np.concatenate([block(rows) for block in self.blocks], axis=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The map as JSON values."""
+        return {"blocks": [block.to_dict() for block in self.blocks]}
+
+    @classmethod
+    def from_dict(cls, schema: Schema, values: Mapping[str, Any]) -> Features:
+        """The inverse of `to_dict`."""
+        return cls(tuple(BLOCKS[block["kind"]](schema, block) for block in values["blocks"]))
+
+
+@dataclass(frozen=True)
+class Recipe(ABC):
+    """A way to make a feature map; recipes add up."""
+
+    @abstractmethod
+    def over(self, synthetic: Coded) -> Features:
+        """The map for this schema, with what has to be known of a table read off `synthetic`."""
+
+    def __add__(self, other: Recipe) -> Sum:
+        return Sum((*_parts(self), *_parts(other)))
+
+
+@dataclass(frozen=True)
+class Sum(Recipe):
+    """Several recipes, one after the other."""
+
+    recipes: tuple[Recipe, ...]
+
+    def over(self, synthetic: Coded) -> Features:
+        """All of their features."""
+        maps = [recipe.over(synthetic) for recipe in self.recipes]
+        return Features(tuple(block for made in maps for block in made.blocks))
+
+
+def _parts(recipe: Recipe) -> tuple[Recipe, ...]:
+    return recipe.recipes if isinstance(recipe, Sum) else (recipe,)
+
+
+@dataclass(frozen=True)
+class Intercept(Recipe):
+    """The constant one."""
+
+    def over(self, synthetic: Coded) -> Features:
+        """One feature."""
+        return Features((InterceptBlock(),))
+
+
+@dataclass(frozen=True)
+class Linear(Recipe):
+    """Every column's place in the unit box, and an indicator of null."""
+
+    def over(self, synthetic: Coded) -> Features:
+        """One feature a column, two for a nullable one."""
+        return Features((ColumnsBlock(synthetic.schema, one_hot=False),))
+
+
+@dataclass(frozen=True)
+class OneHot(Recipe):
+    """As `Linear`, with an indicator for each category of an unordered column."""
+
+    def over(self, synthetic: Coded) -> Features:
+        """One feature a category or number."""
+        return Features((ColumnsBlock(synthetic.schema, one_hot=True),))
+
+
+@dataclass(frozen=True)
+class Squares(Recipe):
+    """The square of every number's and ordinal's place in the unit box."""
+
+    def over(self, synthetic: Coded) -> Features:
+        """One feature a column that has an order."""
+        return Features((SquaresBlock(synthetic.schema),))
+
+
+@dataclass(frozen=True)
+class Products(Recipe):
+    """Products of a target column with every other: what a model of the target is made of.
+
+    Each factor is first centred by its mean over the synthetic table, so that a product shows
+    the relation and not the columns.
+    """
+
+    target: str
+
+    def over(self, synthetic: Coded) -> Features:
+        """A feature for each of the others' features and each of the target's."""
+        others = [name for name in synthetic.schema.names if name != self.target]
+        pairs = tuple((name, self.target) for name in others)
+        return Features((ProductsBlock.over(synthetic, pairs),)) if pairs else Features(())
+
+
+@dataclass(frozen=True)
+class PairProducts(Recipe):
+    """Products of all pairs of columns, or of those given; centred as in `Products`."""
+
+    pairs: tuple[tuple[str, str], ...] | None = None
+
+    def over(self, synthetic: Coded) -> Features:
+        """A feature for each pair of the two columns' features."""
+        pairs = tuple(combinations(synthetic.schema.names, 2) if self.pairs is None else self.pairs)
+        return Features((ProductsBlock.over(synthetic, pairs),)) if pairs else Features(())
+
+
+@dataclass(frozen=True)
+class Cells(Recipe):
+    """Indicators of the cells of two-way tables: of all pairs of columns, or of those given.
+
+    A column of more than `most` codes is cut into that many groups of neighbouring codes.
+    """
+
+    pairs: tuple[tuple[str, str], ...] | None = None
+    most: int = 8
+
+    def __post_init__(self) -> None:
+        _check_count("most", self.most)
+
+    def over(self, synthetic: Coded) -> Features:
+        """A feature for each cell."""
+        pairs = tuple(combinations(synthetic.schema.names, 2) if self.pairs is None else self.pairs)
+        for name in {name for pair in pairs for name in pair}:
+            position_of(synthetic.schema, name)
+        return (
+            Features((CellsBlock(synthetic.schema, pairs, self.most),)) if pairs else Features(())
+        )
+
+
+@dataclass(frozen=True)
+class PrincipalComponents(Recipe):
+    """The directions in which the synthetic table varies most, of its one-hot features."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        _check_count("count", self.count)
+
+    def over(self, synthetic: Coded) -> Features:
+        """One feature a component."""
+        values, _ = synthetic.one_hot()
+        centre = values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
+        covariance = (values - centre).T @ (values - centre) / max(1, len(values))
+        _, directions = np.linalg.eigh(covariance)
+        count = min(self.count, values.shape[1])
+        return Features(
+            (ComponentsBlock(synthetic.schema, centre, directions[:, ::-1][:, :count]),)
+        )
+
+
+@dataclass(frozen=True)
+class RandomFourier(Recipe):
+    """Random cosines of the unit box: they show any smooth difference, a little of each.
+
+    cos(a.x + b) with a ~ N(0, 1/width^2) and b uniform approximates a Gaussian kernel of that
+    width (Rahimi and Recht, 2007). The draw is public and fixed by `seed`.
+    """
+
+    count: int
+    width: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_count("count", self.count)
+        if not (math.isfinite(self.width) and self.width > 0):
+            raise MethodError(f"width: expected a positive number, not {self.width!r}")
+
+    def over(self, synthetic: Coded) -> Features:
+        """`count` features."""
+        generator = np.random.default_rng(self.seed)
+        size = len(ColumnsBlock(synthetic.schema, one_hot=True).names)
+        frequencies = generator.normal(size=(size, self.count)) / self.width
+        phases = generator.uniform(0, 2 * np.pi, self.count)
+        return Features((FourierBlock(synthetic.schema, frequencies, phases),))
+
+
+def _check_count(option: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise MethodError(f"{option}: expected a whole number from 1, not {value!r}")

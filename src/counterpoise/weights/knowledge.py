@@ -1,0 +1,102 @@
+"""What a synthesizer already knows: how far a feature's mean can be from the private one's.
+
+Columns that the synthesizer measured together are wrong by its noise alone, whose law is public. So
+the synthesizer is run again on paper, with its own model in the place of the private table: what
+its answers then miss, they may have missed in truth. Numbers are known to their bin only; what
+lies within, and the relations of columns that were not measured together, may differ by anything.
+Weights should then not follow a noisy difference that is larger than this. All of it is free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from counterpoise.schema import Coded
+from counterpoise.weights.protocol import Redrawable
+from counterpoise.weights.standardise import Standardised, chunks, spread
+
+REDRAWS = 30
+MOST_ROWS = 10_000
+# The variance of true differences between means of normal features, in units of theirs, is hardly
+# larger. It matters where the noise is as large, which then moves nothing.
+LARGEST_DIFFERENCE = 10.0
+NORMAL_KURTOSIS = 3.0
+
+
+def is_measured(features: Standardised, synthesizer: Redrawable | None) -> np.ndarray:
+    """For each feature, whether the synthesizer measured its columns together."""
+    sets = [] if synthesizer is None else [set(c) for c in synthesizer.measured_columns]
+    columns = features.features.columns
+    known = {needed: any(set(needed) <= there for there in sets) for needed in set(columns)}
+    return np.array([known[needed] for needed in columns], dtype=bool)
+
+
+def plausible_variances(
+    features: Standardised, directions: np.ndarray, rows: Coded, synthesizer: Redrawable | None
+) -> np.ndarray:
+    """For each direction in the features, how large the squared difference of means may well be.
+
+    `rows` are the synthetic ones; without a synthesizer nothing is known of them.
+    """
+    # What is known is of the features themselves, not of clipped ones.
+    unclipped = replace(features, bound=np.inf)
+    measured = is_measured(features, synthesizer)
+    anything = np.where(measured, 0.0, _unmeasured(unclipped, rows))
+    found: np.ndarray = directions.T**2 @ anything
+    if synthesizer is None:
+        return found
+    some = rows.take(spread(len(rows), MOST_ROWS))
+    values = unclipped(some)
+    sets = features.features.columns
+    for columns in dict.fromkeys(sets):
+        chosen = np.array([there == columns for there in sets]) & measured
+        if chosen.any():
+            within = _within_cells(values[:, chosen], columns, some)
+            found += ((within @ directions[chosen]) * directions[chosen]).sum(axis=0)
+    centred = (values - values.mean(axis=0)) @ directions
+    return found + _missed(centred, some, synthesizer)
+
+
+def _unmeasured(features: Standardised, rows: Coded) -> np.ndarray:
+    """How large the squared difference of means may be where nothing was measured.
+
+    A feature that is far from its mean in a part p of the rows has a kurtosis of about 1 / p, and
+    a mean that moves by sqrt(p) deviations when that part is doubled: the rarer, the less.
+    """
+    variance, fourth = np.zeros((2, len(features.names)))
+    for chunk in chunks(rows):
+        squares = features(chunk) ** 2  # unclipped features have mean zero
+        variance += squares.sum(axis=0) / len(rows)
+        fourth += (squares**2).sum(axis=0) / len(rows)
+    kurtosis = np.maximum(
+        np.maximum(fourth, np.finfo(float).tiny) / np.maximum(variance, 1e-150) ** 2,
+        NORMAL_KURTOSIS,
+    )
+    return LARGEST_DIFFERENCE * NORMAL_KURTOSIS / kurtosis * variance
+
+
+def _missed(values: np.ndarray, rows: Coded, synthesizer: Redrawable) -> np.ndarray:
+    """The mean square of what a synthesizer misses by, when it is given its own model."""
+    same = np.ones((len(rows), REDRAWS))
+    redrawn = synthesizer.redraw(rows.codes, same, same, same[:, 0], np.random.default_rng(0))
+    means = redrawn.T @ values / len(rows)
+    found: np.ndarray = (means**2).mean(axis=0)
+    return found
+
+
+def _within_cells(values: np.ndarray, columns: tuple[str, ...], rows: Coded) -> np.ndarray:
+    """The covariance of means, when the rows of a cell of these columns move within it together.
+
+    sum_c p_c^2 Cov_c over the cells c
+    """
+    places = [rows.schema.names.index(name) for name in columns]
+    codes = np.ascontiguousarray(rows.codes[:, places])
+    _, cell, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    cell = cell.reshape(-1)
+    means = np.stack([np.bincount(cell, column) for column in values.T], axis=1) / counts[:, None]
+    # p_c^2 Cov_c = (1/N^2) sum_i n_c (x_i - mean_c)(x_i - mean_c)'
+    left = (values - means[cell]) * np.sqrt(counts[cell])[:, None] / len(rows)
+    found: np.ndarray = left.T @ left
+    return found

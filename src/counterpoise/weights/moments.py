@@ -1,0 +1,411 @@
+"""Moment weights: match what noisy sums say of the private table, as far as the noise allows.
+
+If the ratio of private to synthetic density is exp(theta.f(x) - A), the private table enters the
+likelihood only through the mean of f. So one noisy sum of bounded features is all that is asked;
+what follows is free. In coordinates z in which the synthetic table is white, each feature less what
+the ones before it explain, the measured difference d between the tables is shrunk by empirical
+Bayes, block by block (the columns' own features, their relations with a target, other relations).
+The weights are those closest to uniform that bring the synthetic table there, softly where the
+difference is uncertain:
+
+    minimise  KL(w, uniform) + 1/2 sum_j (mean_w z_j - (T d)_j)^2 / softness_j,
+    T = V (V + S)^-1,  softness_j = (1 - t_j) / 10 * P_j / (P_j + S_jj),
+
+with S the covariance of the noise, t_j as far as a difference by itself is believed, from what its
+block suggests and no further than P, by which the synthesizer can plausibly be wrong, and V the
+diagonal of the prior variances that say so. Where d is no larger than its noise, or the synthesizer
+knows better, T is near 0 and nothing moves. Charge: one sum of features of bounded norm, and a
+count for the number of rows where that is private. [PRIVACY: moment weights]
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from counterpoise.errors import BudgetError, MethodError
+from counterpoise.schema import Coded, Schema
+from counterpoise.vault import REPLACE, NoisySums, Share, Vault
+from counterpoise.weights.calibration import (
+    calibrate,
+    effective_fraction,
+    thinned,
+    tilted_mean,
+)
+from counterpoise.weights.choose_features import choose_features
+from counterpoise.weights.features import Features, Recipe
+from counterpoise.weights.knowledge import is_measured, plausible_variances
+from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many
+from counterpoise.weights.protocol import WEIGHTERS, Redrawable, coded_rows
+from counterpoise.weights.shrinkage import Shrinkage, shrink
+from counterpoise.weights.standardise import Standardised, chunks
+from counterpoise.weights.weights import Weights
+from counterpoise.weights.whitening import Whitening
+
+if TYPE_CHECKING:
+    from counterpoise.weights.replicates import Redraws
+
+# The part of the share that the number of private rows gets, where it is private. The features
+# are centred at the synthetic means, so an error in it only scales the difference.
+TOTAL_FRACTION = 0.05
+# A white difference, which is about one of correlations, is likely to be no larger than this; and
+# so many of them tell less of how large they are than that does.
+LIKELY_DIFFERENCE = 0.1
+FEW = 20
+# How softly a mean is matched whose difference is not believed at all; one that is believed
+# wholly is matched nearly exactly, but never without any softness, so that a solution exists.
+SOFTNESS = 0.1
+LEAST_SOFTNESS = 1e-6
+# The effective sample size has to be this part of the rows, or the private table's number of rows.
+LEAST_FRACTION = 0.5
+# What may be added to the softness until it is, from much to little.
+EXTRA_SOFTNESS = tuple(np.geomspace(200.0, 0.02, 27).tolist())
+SOFTER = 0.4  # what more of it is added at a time where a part of the rows misled
+# What shrinkage hides moves the means of a replicate by no more than takes half of its rows: of
+# many differences that nobody could see, rows have no more to tell.
+MOST_HIDDEN = math.log(2)
+# Above this many numbers, the whitened rows are kept in single precision.
+SINGLE_PRECISION = 20_000_000
+
+
+@WEIGHTERS.register("moments")
+@dataclass(frozen=True)
+class Moments:
+    """Weights that match noisy means of features.
+
+    `target` names the column that models will predict; its relations are then asked for first.
+    `blocks` are recipes of features, each block shrunk by itself; by default they are chosen from
+    the schema, the share and the noisy number of rows.
+
+    >>> import pandas as pd
+    >>> from counterpoise.schema import Column
+    >>> from counterpoise.vault import Budget
+    >>> schema = Schema([Column.continuous("x", 0, 1), Column.boolean("y")])
+    >>> generator = np.random.default_rng(0)
+    >>> x = generator.uniform(size=5000)
+    >>> private = pd.DataFrame({"x": x, "y": generator.uniform(size=5000) < x})
+    >>> synthetic = private.assign(x=generator.permutation(x))
+    >>> with Vault(private, schema, Budget(1.0, 1e-6), seed=1) as vault:
+    ...     model = Moments().fit(vault, synthetic, vault.budget.whole)
+    >>> weights = model.weigh(synthetic).normalised
+    >>> def relation(table, weights):
+    ...     return np.cov(table["x"], table["y"], aweights=weights)[0, 1]
+    >>> [round(float(relation(*pair)), 2) for pair in
+    ...  [(private, None), (synthetic, None), (synthetic, weights)]]
+    [0.08, 0.0, 0.08]
+    """
+
+    target: str | None = None
+    blocks: tuple[Recipe, ...] | None = None
+
+    is_free = False
+
+    def fit(
+        self,
+        vault: Vault,
+        synthetic: Any,
+        share: Share | None,
+        synthesizer: Redrawable | None = None,
+    ) -> MomentModel:
+        """Ask for the number of rows, where it is private, and for one noisy sum.
+
+        With the `synthesizer`'s model, what it measured itself is corrected only as far as its
+        own noise may have misled it.
+        """
+        if share is None:
+            raise BudgetError("weights 'moments' need a share of the budget")
+        rows = coded_rows(vault.schema, synthetic)
+        self._check(vault.schema, rows)
+        if vault.budget.neighbours is REPLACE:
+            total, sums_share = vault.total(), share
+        else:
+            for_total, sums_share = share.split(TOTAL_FRACTION, 1 - TOTAL_FRACTION)
+            total = vault.total(for_total)
+        population = max(1.0, float(total.value))
+        recipes = self.blocks or self._choose(vault, sums_share, population)
+        blocks = [recipe.over(rows) for recipe in recipes]
+        features = Features(tuple(block for made in blocks for block in made.blocks))
+        standardised = Standardised.over(features, rows)
+        answer = vault.sums(standardised, standardised.bound, sums_share)
+        whitening = Whitening.over(
+            standardised,
+            rows,
+            np.repeat(np.arange(len(blocks)), [len(made.names) for made in blocks]),
+            is_measured(standardised, synthesizer),
+        )
+        plausible = plausible_variances(standardised, whitening.directions, rows, synthesizer)
+        # d = mean over private rows - mean over synthetic rows, in white coordinates
+        differences = (answer.values / population - whitening.centre) @ whitening.directions
+        noise_root = _deviation(answer) / population * whitening.directions
+        noise = noise_root.T @ noise_root
+        # How much more the noisy sum knows than the synthesizer, from 0 to 1
+        loose = plausible / (plausible + np.diag(noise))
+        alone = _shrink(differences, np.diag(noise), plausible, whitening.blocks)
+        trust = _joint_trust(_prior(alone.trust, np.diag(noise)), noise)
+        model = MomentModel(
+            schema=vault.schema,
+            standardised=standardised,
+            whitening=whitening,
+            differences=differences,
+            noise_scale=_deviation(answer) / population,
+            trust=trust,
+            softness=LEAST_SOFTNESS + SOFTNESS * (1 - alone.trust) * loose,
+            doubt=_doubt(alone, trust, noise, plausible, whitening.blocks),
+            missed=np.zeros(len(differences)),
+            population=population,
+            theta=np.zeros(len(differences)),
+            private=answer.private,
+        )
+        # The floor goes by how many private rows there may be, where the total is but noise.
+        return model.calibrated(rows, population + 2 * total.deviation, loose)
+
+    def _check(self, schema: Schema, rows: Coded) -> None:
+        """Refuse what cannot be asked for before anything is paid."""
+        if len(rows) == 0:
+            raise MethodError("weights 'moments' need at least one synthetic row to compare with")
+        if self.target is not None and self.target not in schema.names:
+            raise MethodError(f"target: the schema has no column {self.target!r}")
+        one = rows.take(np.arange(1))
+        if self.blocks and not any(recipe.over(one).names for recipe in self.blocks):
+            raise MethodError("blocks: the recipes make no feature for this schema")
+
+    def _choose(self, vault: Vault, share: Share, population: float) -> tuple[Recipe, ...]:
+        def noise(bound: float, size: int) -> float:
+            sensitivity = vault.budget.row_sensitivity(bound)
+            if share.pure:
+                return share.laplace_scale(sensitivity) * math.sqrt(size + 1) / population
+            return share.gaussian_scale(sensitivity) / population
+
+        return choose_features(vault.schema, self.target, noise)
+
+
+def _shrink(
+    differences: np.ndarray, noise: np.ndarray, plausible: np.ndarray, blocks: np.ndarray
+) -> Shrinkage:
+    """Empirical Bayes, block by block."""
+    found = Shrinkage(np.zeros(len(noise)), np.zeros(len(noise)))
+    for block in np.unique(blocks):
+        chosen = blocks == block
+        part = shrink(differences[chosen], noise[chosen], plausible[chosen])
+        found.trust[chosen], found.variance[chosen] = part.trust, part.variance
+    return found
+
+
+def _prior(trust: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The prior variance v under which a difference is believed that far: v / (v + s)."""
+    found: np.ndarray = noise * trust / np.maximum(1 - trust, LEAST_SOFTNESS)
+    return found
+
+
+def _joint_trust(prior: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The matrix T of the shrunken difference T d, for noise that is correlated."""
+    found: np.ndarray = np.linalg.solve(noise + np.diag(prior), np.diag(prior)).T
+    return found
+
+
+def _doubt(
+    found: Shrinkage,
+    trust: np.ndarray,
+    noise: np.ndarray,
+    plausible: np.ndarray,
+    blocks: np.ndarray,
+) -> np.ndarray:
+    """The squared error of each shrunken difference, as that of the private table's own means.
+
+    The others tell of its noise: V - V (V + S)^-1 V = T S is less than one alone leaves. The prior
+    that was fitted to a block of few differences may be wrong: there the error is at least that of
+    a prior as wide as differences are likely to be, and less so the more there are.
+    """
+    alone = np.diag(noise) * found.trust
+    variance = found.variance - alone + np.diag(trust @ noise)
+    prior = np.minimum(plausible, LIKELY_DIFFERENCE**2)
+    size = (blocks[:, None] == blocks).sum(axis=1)
+    wide = np.diag(_joint_trust(prior, noise) @ noise)
+    return np.maximum(variance, FEW / (FEW + size) * wide)
+
+
+def _hardest(
+    rows: np.ndarray, target: np.ndarray, own: np.ndarray, loose: np.ndarray, least: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The least softness at which this part of the rows stays effective, and its theta.
+
+    From soft to hard, each solution the start of the next: the way is short, and ends before the
+    weights collapse, where Newton's method would be slow.
+    """
+    # What hardly varies among these rows, in white coordinates, they cannot be asked to match.
+    unseen = (rows.var(axis=0) < LEAST_SEEN).astype(float)
+    # theta is about target / softness: at the softest, next to nothing however far the target is.
+    far = max(1.0, 10 * float(np.linalg.norm(target)) / EXTRA_SOFTNESS[0])
+    theta, softness = np.zeros(len(own)), own + far * EXTRA_SOFTNESS[0] * loose
+    for more in (*(far * extra for extra in EXTRA_SOFTNESS), 0.0):
+        tried = calibrate(rows, target, own + more * loose + unseen, theta)
+        if effective_fraction(rows, tried) < least:
+            break
+        theta, softness = tried, own + more * loose
+    return softness, theta
+
+
+@dataclass(frozen=True, eq=False)
+class MomentModel:
+    """Noisy differences of feature means, and the tilt exp(z.theta) that makes up for them."""
+
+    schema: Schema
+    standardised: Standardised
+    whitening: Whitening
+    differences: np.ndarray  # d
+    noise_scale: float  # the standard deviation of the privacy noise on a standardised mean
+    trust: np.ndarray  # T
+    softness: np.ndarray  # how much a mean may miss its target
+    doubt: np.ndarray  # the squared error of each shrunken difference, as far as can be told
+    missed: np.ndarray  # what the weights leave of each
+    population: float  # the (noisy, or public) number of private rows
+    theta: np.ndarray
+    private: bool = True
+
+    def weigh(self, synthetic: Any) -> Weights:
+        """The weights of rows from the same synthesizer; free."""
+        rows = coded_rows(self.schema, synthetic)
+        # z.theta without z: the same for a row whatever the others, and quicker
+        tilt = self.whitening.directions @ self.theta
+        parts = [self.standardised(chunk) @ tilt for chunk in chunks(rows)]
+        return Weights(np.concatenate([np.empty(0), *parts]), self.reached)
+
+    def calibrated(self, rows: Coded, private_rows: float, loose: np.ndarray) -> MomentModel:
+        """The model with the tilt that brings these synthetic rows to the shrunken difference.
+
+        All means are matched more softly until the effective sample size is as large as the
+        private table, or half the synthetic one: a tilt in many directions at once would cost
+        more in variance than it saves in bias.
+        """
+        white = self.white(rows)
+        target = self.trust @ self.differences
+        least = min(LEAST_FRACTION, private_rows / max(1, len(rows)))
+        softness, theta = _hardest(thinned(white), target, self.softness, loose, least)
+        theta = calibrate(white, target, softness, theta)
+        while effective_fraction(white, theta) < least and softness.max() < EXTRA_SOFTNESS[0]:
+            # A part of the rows was too hopeful of the whole.
+            softness = softness + loose * max(EXTRA_SOFTNESS[-1], SOFTER * float(softness.max()))
+            theta = calibrate(white, target, softness, theta)
+        missed = target - tilted_mean(white, theta)
+        return replace(self, softness=softness, theta=theta, missed=missed)
+
+    @property
+    def reached(self) -> float:
+        """The part of the believed difference that the weights make up for.
+
+        One as long as what they miss is no more than what is in doubt anyway.
+        """
+        missed, target = float(self.missed @ self.missed), self.trust @ self.differences
+        known = float(target @ target)
+        if missed <= self.doubt.sum() or known == 0:
+            return 1.0
+        return max(0.0, 1 - math.sqrt(missed / known))
+
+    def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
+        """Replicate weights: the procedure again, with fresh noise and a fresh private sample.
+
+        A replicate's base weights say what the synthesizer might have drawn, the resample what
+        the private rows might have been. Shrinkage hides a part of the doubt about a difference
+        from both; that part is drawn as well.
+        """
+        rows = self.white(coded_rows(self.schema, synthetic))
+        if len(rows) == 0:
+            return np.empty(redraws.base.shape)
+        base = redraws.base.astype(rows.dtype, copy=False)
+        size, count = len(self.theta), base.shape[1]
+        normal = redraws.generator.normal
+        # m_r: the means under each replicate's base weights; zero for uniform ones
+        centres = (rows.T @ base).astype(float) / base.sum(axis=0, dtype=float)
+        noise = self.noise_scale * normal(size=(len(self.whitening.directions), count))
+        sampled = self._sample_shifts(rows, redraws)
+        shifts = sampled + self.whitening.directions.T @ noise
+        believed = self.trust @ (shifts - centres)
+        # A white mean moves by 1 / (1 + softness) of its target.
+        yielding = (1 + self.softness)[:, None]
+        seen = (centres + believed / yielding).var(axis=1)
+        # A mean that is not believed does not move with the private sample either.
+        hidden = np.maximum(self.doubt + sampled.var(axis=1) - seen, 0)
+        # White means that move by h take about exp(-|h|^2) of the effective rows.
+        hidden *= MOST_HIDDEN / max(float(hidden.sum()), MOST_HIDDEN)
+        # What the weights could not make up for is known to be there, and not capped.
+        spare = yielding * np.sqrt(hidden + self.missed**2)[:, None] * normal(size=(size, count))
+        targets = (self.trust @ self.differences)[:, None] + centres + believed + spare
+        return calibrate_many(rows, base, targets, self.softness, self.theta)
+
+    def _sample_shifts(self, rows: np.ndarray, redraws: Redraws) -> np.ndarray:
+        """How the private means move when the private rows are drawn again."""
+        weights = redraws.weights.astype(rows.dtype, copy=False)
+        fresh = redraws.resample.astype(rows.dtype, copy=False)
+        return (rows.T @ fresh - (rows.T @ weights)[:, None]).astype(float) / len(rows)
+
+    def white(self, rows: Coded) -> np.ndarray:
+        """The rows in white coordinates."""
+        size = len(self.theta)
+        large = len(rows) * size > SINGLE_PRECISION
+        values = np.empty((len(rows), size), dtype=np.float32 if large else np.float64)
+        directions = self.whitening.directions.astype(values.dtype)
+        start = 0
+        for chunk in chunks(rows):
+            centred = self.standardised(chunk) - self.whitening.centre
+            np.matmul(
+                centred.astype(values.dtype, copy=False),
+                directions,
+                out=values[start : start + len(chunk)],
+            )
+            start += len(chunk)
+        return values
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The model as named arrays, for saving without pickle."""
+        return {
+            "features": np.array(json.dumps(self.standardised.features.to_dict())),
+            "centre": self.standardised.centre,
+            "scale": self.standardised.scale,
+            "bound": np.array(self.standardised.bound),
+            "white_centre": self.whitening.centre,
+            "white_directions": self.whitening.directions,
+            "white_blocks": self.whitening.blocks,
+            "differences": self.differences,
+            "noise_scale": np.array(self.noise_scale),
+            "trust": self.trust,
+            "softness": self.softness,
+            "doubt": self.doubt,
+            "missed": self.missed,
+            "population": np.array(self.population),
+            "theta": self.theta,
+            "private": np.array(self.private),
+        }
+
+    @classmethod
+    def from_arrays(cls, schema: Schema, arrays: Mapping[str, np.ndarray]) -> MomentModel:
+        """The inverse of `to_arrays`."""
+        features = Features.from_dict(schema, json.loads(str(arrays["features"])))
+        scales = arrays["centre"], arrays["scale"], float(arrays["bound"])
+        white = arrays["white_centre"], arrays["white_directions"], arrays["white_blocks"]
+        return cls(
+            schema=schema,
+            standardised=Standardised(features, *scales),
+            whitening=Whitening(*white),
+            differences=arrays["differences"],
+            noise_scale=float(arrays["noise_scale"]),
+            trust=arrays["trust"],
+            softness=arrays["softness"],
+            doubt=arrays["doubt"],
+            missed=arrays["missed"],
+            population=float(arrays["population"]),
+            theta=arrays["theta"],
+            private=bool(arrays["private"]),
+        )
+
+
+def _deviation(answer: NoisySums) -> float:
+    """The standard deviation of the noise on each sum."""
+    if answer.law == "gaussian":
+        return answer.scale
+    # L2-Laplace in p dimensions: the norm is Gamma(p, b), so E|z|^2 = p (p + 1) b^2
+    return answer.scale * math.sqrt(len(answer.values) + 1)

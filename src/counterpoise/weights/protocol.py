@@ -1,0 +1,104 @@
+"""What a weighter is: two protocols that every method in this room obeys.
+
+A weighter asks a vault, within a share, how a synthetic table differs from the private one, and
+returns a weight model that holds noised answers only. The model weighs that table or new rows
+from the same synthesizer, without further charge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from counterpoise.registry import Registry
+from counterpoise.schema import Coded, Schema
+from counterpoise.vault import Share, Vault
+from counterpoise.weights.weights import Weights
+
+if TYPE_CHECKING:
+    from counterpoise.weights.replicates import Redraws
+
+
+class WeightModel(Protocol):
+    """Noised answers from which any synthetic row can be weighed."""
+
+    def weigh(self, synthetic: Any) -> Weights:
+        """The weights of a synthetic table's rows."""
+        ...
+
+    def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
+        """The weights again, with fresh noise: a column a replicate, each averaging to one."""
+        ...
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The model as named arrays, for saving without pickle; `from_arrays` is the inverse."""
+        ...
+
+
+class Redrawable(Protocol):
+    """A synthesizer's model that can say what another draw of its noise would have made."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of its rows."""
+        ...
+
+    @property
+    def measured_columns(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of columns whose counts it measured."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """The (noisy, or public) number of private rows."""
+        ...
+
+    def redraw(
+        self,
+        codes: np.ndarray,
+        base: np.ndarray,
+        resample: np.ndarray,
+        weights: np.ndarray,
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        """The base weights of rows, a column a replicate, as those of a redrawn model.
+
+        `resample` has a fresh private sample a column, drawn from the rows with `weights`.
+        """
+        ...
+
+
+def redrawable(model: Any) -> Redrawable | None:
+    """A synthesizer's model, if it can be redrawn."""
+    return model if hasattr(model, "redraw") else None
+
+
+class Weighter(Protocol):
+    """A way to make a weight model; `is_free` says that it asks nothing of the vault."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the method needs no share of the budget."""
+        ...
+
+    def fit(
+        self,
+        vault: Vault,
+        synthetic: Any,
+        share: Share | None,
+        synthesizer: Redrawable | None = None,
+    ) -> WeightModel:
+        """Fit within a share of the vault's budget; a free method takes None.
+
+        `synthesizer` is the model that the rows were drawn from, where it is at hand.
+        """
+        ...
+
+
+def coded_rows(schema: Schema, synthetic: Any) -> Coded:
+    """A synthetic table as codes; one that is coded already stays as it is."""
+    return synthetic if isinstance(synthetic, Coded) else schema.encode(synthetic)
+
+
+WEIGHTERS: Registry[Weighter] = Registry("weighters")

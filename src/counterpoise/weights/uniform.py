@@ -1,0 +1,62 @@
+"""Uniform weights: every row counts the same; the synthetic table as it is. Free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from counterpoise.schema import Schema
+from counterpoise.vault import Share, Vault
+from counterpoise.weights.debias import average_to_one
+from counterpoise.weights.protocol import WEIGHTERS, Redrawable
+from counterpoise.weights.weights import Weights
+
+if TYPE_CHECKING:
+    from counterpoise.weights.replicates import Redraws
+
+
+@WEIGHTERS.register("uniform")
+@dataclass(frozen=True)
+class Uniform:
+    """All weights one."""
+
+    is_free = True
+
+    def fit(
+        self,
+        vault: Vault,
+        synthetic: Any,
+        share: Share | None = None,
+        synthesizer: Redrawable | None = None,
+    ) -> UniformModel:
+        """Ask nothing."""
+        return UniformModel()
+
+
+@dataclass(frozen=True)
+class UniformModel:
+    """The model that knows nothing."""
+
+    def weigh(self, synthetic: Any) -> Weights:
+        """Equal weights for every row.
+
+        >>> UniformModel().weigh([1, 2]).normalised
+        array([1., 1.])
+        """
+        return Weights(np.zeros(len(synthetic)))
+
+    def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
+        """The base weights: there is no noise but the synthesizer's."""
+        return average_to_one(np.zeros(redraws.base.shape), redraws.base)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Nothing to keep."""
+        return {}
+
+    @classmethod
+    def from_arrays(cls, schema: Schema, arrays: Mapping[str, np.ndarray]) -> UniformModel:
+        """The inverse of `to_arrays`."""
+        return cls()

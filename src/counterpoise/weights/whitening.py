@@ -1,0 +1,67 @@
+"""White coordinates: features turned so that the synthetic table has mean zero and covariance one.
+
+A difference between two tables is then measured in units of the synthetic rows' own spread, and
+means of different coordinates can be matched without disturbing each other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoise.schema import Coded
+from counterpoise.weights.standardise import Standardised, chunks
+
+# A feature of which the ones before it leave less than this part of the variance is not matched.
+LEAST_VARIANCE = 1e-3
+# A coordinate that fewer rows than this carry is not matched.
+LEAST_ROWS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """Coordinates in which the synthetic rows have mean zero and covariance one.
+
+    Coordinate j is a feature less its regression on the features before it, so that a difference
+    in one relation stays in one coordinate.
+    """
+
+    centre: np.ndarray
+    directions: np.ndarray  # features x coordinates
+    blocks: np.ndarray  # the block of each coordinate
+
+    @classmethod
+    def over(
+        cls, features: Standardised, rows: Coded, blocks: np.ndarray, first: np.ndarray
+    ) -> Whitening:
+        """The coordinates of features in these blocks; some come `first`, and stay themselves."""
+        size = len(features.names)
+        total, second = np.zeros(size), np.zeros((size, size))
+        for chunk in chunks(rows):
+            values = features(chunk)
+            total += values.sum(axis=0)
+            second += values.T @ values
+        centre = total / max(1, len(rows))
+        covariance = second / max(1, len(rows)) - np.outer(centre, centre)
+        directions: np.ndarray = np.zeros((size, size))
+        kept: list[int] = []
+        for feature in np.argsort(
+            ~first, kind="stable"
+        ):  # Gram and Schmidt in the metric of the covariance
+            found = directions[:, : len(kept)]
+            explained = found.T @ covariance[:, feature]
+            left = covariance[feature, feature] - explained @ explained
+            if left > max(LEAST_VARIANCE * covariance[feature, feature], 1e-9):
+                directions[:, len(kept)] = -(found @ explained)
+                directions[feature, len(kept)] += 1
+                directions[:, len(kept)] /= math.sqrt(left)
+                kept.append(feature)
+        directions = directions[:, : len(kept)]
+        fourth = np.zeros(len(kept))
+        for chunk in chunks(rows):
+            fourth += (((features(chunk) - centre) @ directions) ** 4).sum(axis=0)
+        # Rows that carry a coordinate: N / kurtosis = (sum z^2)^2 / sum z^4
+        carried = len(rows) ** 2 >= LEAST_ROWS * fourth
+        return cls(centre, directions[:, carried], blocks[kept][carried])

@@ -1,0 +1,355 @@
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+
+import counterpoise as cp
+from counterpoise.errors import AnalysisError, SchemaError
+from tests.analysis.releases import make_release, repeated
+
+ORACLES = {
+    "gaussian": ("age ~ children + C(ward)", LinearRegression()),
+    "binomial": ("ill ~ children + C(ward)", LogisticRegression(C=np.inf, tol=1e-10)),
+    "poisson": (
+        "age ~ children + C(ward)",
+        PoissonRegressor(alpha=0, tol=1e-12, max_iter=10_000),
+    ),
+}
+
+
+def oracle(family, table, weights):
+    formula, model = ORACLES[family]
+    target = formula.split(" ~ ")[0]
+    ward = (table["ward"] == "medicine").to_numpy(float)
+    x = np.column_stack([table["children"].to_numpy(float), ward])
+    model.fit(x, table[target].to_numpy(), sample_weight=weights)
+    return np.append(model.intercept_, model.coef_)
+
+
+@pytest.mark.parametrize("family", ORACLES)
+def test_coefficients_and_their_errors_are_those_of_refits_with_every_replicate(family):
+    release = make_release(replicates=6)
+    model = release.glm(ORACLES[family][0], family)
+    # The ward that is the reference is the first of the schema that has rows.
+    terms = ["Intercept", "children", "C(ward)[T.medicine]"]
+    full = oracle(family, release.table, release.weights)
+    refits = np.array([oracle(family, release.table, each) for each in release.replicates.T])
+    frame = model.to_frame().loc[terms]
+    assert frame["value"].to_numpy() == pytest.approx(full, rel=1e-3, abs=1e-4)
+    plain = oracle(family, release.table, np.ones(300))
+    assert frame["unweighted"].to_numpy() == pytest.approx(plain, rel=1e-3, abs=1e-4)
+    # svrepdesign(type = "other", scale = 1/R, rscales = 1, mse = TRUE)
+    expected = (refits - full).T @ (refits - full) / 6
+    found = model.covariance.loc[terms, terms].to_numpy()
+    assert found == pytest.approx(expected, rel=5e-3, abs=1e-6)
+    assert frame["standard_error"].to_numpy() == pytest.approx(np.sqrt(np.diag(found)))
+
+
+def test_gaussian_coefficients_have_a_closed_form():
+    release = make_release()
+    x = np.column_stack([np.ones(300), release.table["children"], release.table["ill"]])
+    y, w = release.table["age"].to_numpy(float), release.weights
+    inverse = np.linalg.inv((x * w[:, None]).T @ x)
+    beta = inverse @ x.T @ (w * y)
+    model = release.glm("age ~ children + ill")
+    assert [each.value for each in model.coefficients] == pytest.approx(beta, rel=1e-9)
+    phi = (w * (y - x @ beta) ** 2).sum() / (w.sum() - 3)
+    assert model.naive_errors.to_numpy() == pytest.approx(np.sqrt(phi * np.diag(inverse)))
+
+
+def test_the_naive_errors_of_a_logistic_model_are_those_of_its_information():
+    release = make_release()
+    model = release.glm("ill ~ children")
+    x = np.column_stack([np.ones(300), release.table["children"]])
+    mu = 1 / (1 + np.exp(-x @ [each.value for each in model.coefficients]))
+    information = (x * (release.weights * mu * (1 - mu))[:, None]).T @ x
+    expected = np.sqrt(np.diag(np.linalg.inv(information)))
+    assert model.naive_errors.to_numpy() == pytest.approx(expected)
+    # At the maximum the weighted residuals are orthogonal to the terms.
+    slope = x.T @ (release.weights * (release.table["ill"] - mu))
+    assert slope == pytest.approx([0, 0], abs=1e-8)
+
+
+def pain_oracle(table, weights):
+    """Coefficients of `pain ~ dose + ill` on rows without nulls, none compared with."""
+    x = table[["dose", "ill"]].to_numpy(float)
+    model = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000)
+    model.fit(x, table["pain"].cat.codes, sample_weight=weights)
+    whole = np.column_stack([model.intercept_, model.coef_])
+    return (whole[1:] - whole[0]).ravel()
+
+
+def test_a_multinomial_model_and_its_errors_are_those_of_refits_with_every_replicate():
+    release = make_release(replicates=6)
+    model = release.glm("pain ~ dose + ill")
+    assert (model.family, model.categories) == ("multinomial", ("none", "some", "much"))
+    known = release.table[["pain", "dose"]].notna().all(axis=1).to_numpy()
+    assert model.left_out == (~known).sum() > 0
+    rows = release.table[known]
+    full = pain_oracle(rows, release.weights[known])
+    refits = np.array([pain_oracle(rows, each[known]) for each in release.replicates.T])
+    frame = model.to_frame()
+    assert list(frame.index) == [
+        f"{category}: {term}"
+        for category in ("some", "much")
+        for term in ("Intercept", "dose", "ill")
+    ]
+    assert frame["value"].to_numpy() == pytest.approx(full, abs=1e-5)
+    assert frame["unweighted"].to_numpy() == pytest.approx(
+        pain_oracle(rows, np.ones(len(rows))), abs=1e-5
+    )
+    expected = (refits - full).T @ (refits - full) / 6
+    assert model.covariance.to_numpy() == pytest.approx(expected, rel=1e-3, abs=1e-6)
+    assert frame["standard_error"].to_numpy() == pytest.approx(np.sqrt(np.diag(expected)), rel=1e-3)
+
+
+def test_the_naive_errors_of_a_multinomial_model_are_those_of_its_curvature():
+    release = make_release()
+    model = release.glm("pain ~ dose")
+    known = release.table[["pain", "dose"]].notna().all(axis=1).to_numpy()
+    x = np.column_stack([np.ones(known.sum()), release.table["dose"][known]])
+    chosen, weights = release.table["pain"][known].cat.codes, release.weights[known]
+
+    def likelihood(beta):
+        eta = np.column_stack([np.zeros(len(x)), x @ beta[:2], x @ beta[2:]])
+        logs = eta - np.log(np.exp(eta).sum(axis=1, keepdims=True))
+        return weights @ logs[np.arange(len(x)), chosen]
+
+    beta, small, units = model.to_frame()["value"].to_numpy(), 1e-3, np.eye(4)
+    slope = [likelihood(beta + small * e) - likelihood(beta - small * e) for e in units]
+    assert slope == pytest.approx(np.zeros(4), abs=1e-5)
+    curvature = [
+        [
+            sum(
+                one * two * likelihood(beta + small * (one * e + two * d))
+                for one in (1, -1)
+                for two in (1, -1)
+            )
+            for e in units
+        ]
+        for d in units
+    ]
+    information = -np.array(curvature) / (2 * small) ** 2
+    expected = np.sqrt(np.diag(np.linalg.inv(information)))
+    assert model.naive_errors.to_numpy() == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_multinomial_model_of_two_categories_is_the_binomial_one():
+    release = make_release()
+    # Nobody is in the third ward, so it has no coefficients.
+    two = release.glm("ward ~ age + ill", "multinomial")
+    assert two.categories == ("surgery", "medicine")
+    schema = release.schema.replace(cp.Column.categorical("ward", ["surgery", "medicine"]))
+    binomial = cp.Release(schema.restore(release.table), schema, {}, release.replicates).glm(
+        "ward ~ age + ill"
+    )
+    assert binomial.family == "binomial"
+    pd.testing.assert_frame_equal(
+        two.to_frame().reset_index(drop=True), binomial.to_frame().reset_index(drop=True), rtol=1e-6
+    )
+    assert "compared with surgery" in str(two)
+
+
+def test_a_multinomial_model_predicts_the_probability_of_every_category():
+    release = make_release()
+    alone = release.glm("pain ~ 1").predict(release.table.head(2))
+    shares = [each.value for each in release.proportion("pain")]
+    assert alone == pytest.approx(np.array([shares, shares]))
+    model = release.glm("pain ~ dose")
+    found = model.predict(pd.DataFrame({"dose": [1.0, np.nan, 9.0]}))
+    assert found.shape == (3, 3)
+    assert found[[0, 2]].sum(axis=1) == pytest.approx([1, 1])
+    odds = np.log(found[2, 1] / found[2, 0]) - np.log(found[0, 1] / found[0, 0])
+    assert odds == pytest.approx(8 * model["some: dose"].value)
+    assert np.isnan(found[1]).all()
+
+
+def test_a_category_that_the_terms_separate_is_an_error():
+    release = make_release()
+    pain = pd.Series(np.where(release.table["age"] > 50, "much", "none"))
+    pain[release.table["age"] > 80] = "some"
+    table = release.schema.restore(release.table.assign(pain=pain))
+    with pytest.raises(AnalysisError, match="separate"):
+        cp.Release(table, release.schema, {}).glm("pain ~ age")
+    constant = release.schema.restore(release.table.assign(pain="none"))
+    with pytest.raises(AnalysisError, match="one category"):
+        cp.Release(constant, release.schema, {}).glm("pain ~ age")
+
+
+def test_the_size_of_a_column_does_not_matter():
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame({"x": generator.uniform(1e6, 1e6 + 1, 500), "weight": 1.0})
+    table["y"] = generator.random(500) < 0.5 + 0.4 * (table["x"] - 1e6 - 0.5)
+    schema = cp.Schema([cp.Column.continuous("x", 1e6, 1e6 + 1), cp.Column.boolean("y")])
+    model = cp.Release(table, schema, {}).glm("y ~ x")
+    moved = table.assign(x=table["x"] - 1e6)
+    near = cp.Schema([cp.Column.continuous("x", 0, 1), cp.Column.boolean("y")])
+    assert model["x"].value == pytest.approx(
+        cp.Release(moved, near, {}).glm("y ~ x")["x"].value, rel=1e-3
+    )
+
+
+def test_rows_with_a_null_are_left_out_and_counted():
+    release = make_release()
+    model = release.glm("age ~ dose + pain")
+    known = release.table[["dose", "pain"]].notna().all(axis=1)
+    assert model.rows == known.sum()
+    assert model.left_out == (~known).sum()
+    rows = repeated(release)[["age", "dose", "pain"]].dropna()
+    x = np.column_stack([rows["dose"], rows["pain"] == "some", rows["pain"] == "much"])
+    expected = LinearRegression().fit(x.astype(float), rows["age"])
+    terms = ["dose", "pain[T.some]", "pain[T.much]"]
+    assert [model[term].value for term in terms] == pytest.approx(expected.coef_)
+
+
+def test_the_family_follows_the_target_unless_it_is_stated():
+    release = make_release()
+    assert release.glm("ill ~ age").family == "binomial"
+    assert release.glm("age ~ ill").family == "gaussian"
+    assert release.glm("ill ~ age", family="gaussian").family == "gaussian"
+
+
+def test_the_second_of_two_categories_counts_as_one():
+    release = make_release()
+    schema = release.schema.replace(cp.Column.categorical("ward", ["surgery", "medicine"]))
+    two = cp.Release(schema.restore(release.table), schema, {}, release.replicates)
+    found = two.glm("ward ~ 1")["Intercept"]
+    share = release.proportion("ward", "medicine").value
+    assert found.value == pytest.approx(np.log(share / (1 - share)))
+
+
+def test_formulas_may_transform_and_use_dates_and_all_columns():
+    release = make_release()
+    logged = release.glm("np.log(age + 1) ~ seen")
+    days = (release.table["seen"] - pd.Timestamp(0)).dt.days.to_numpy(float)
+    slope = np.polyfit(days, np.log(release.table["age"] + 1), 1, w=np.sqrt(release.weights))[0]
+    assert logged["seen"].value == pytest.approx(slope, rel=1e-6)
+    small = cp.Release(
+        release.table[["age", "ill", "children", "weight"]],
+        release.schema.select(["age", "ill", "children"]),
+        {},
+    )
+    assert [term for term, _ in small.glm("ill ~ .").coefficients.items()] == [
+        "Intercept",
+        "age",
+        "children",
+    ]
+
+
+def test_a_spline_is_kept_for_prediction():
+    release = make_release()
+    model = release.glm("age ~ bs(dose, df=4) + center(children)")
+    assert model.left_out == release.table["dose"].isna().sum()
+    whole = model.predict(release.table)
+    assert np.isnan(whole).sum() == model.left_out
+    # Of a few rows alone the knots and the centre would be others.
+    known = np.flatnonzero(~np.isnan(whole))[:5]
+    assert model.predict(release.table.iloc[known]) == pytest.approx(whole[known])
+
+
+def test_a_column_with_spaces_in_its_name_is_quoted():
+    release = make_release()
+    schema = cp.Schema([cp.Column.integer("age at visit", 0, 99), cp.Column.boolean("ill")])
+    table = release.table.rename(columns={"age": "age at visit"})
+    model = cp.Release(table[["age at visit", "ill", "weight"]], schema, {}).glm(
+        "ill ~ `age at visit`"
+    )
+    assert model["age at visit"].value == pytest.approx(release.glm("ill ~ age")["age"].value)
+
+
+def test_a_model_predicts_on_raw_tables():
+    release = make_release()
+    model = release.glm("ill ~ age + ward + pain")
+    raw = pd.DataFrame(
+        {
+            "age": [30, 60, 30],
+            "ward": ["surgery", "medicine", "closed"],
+            "pain": ["none", "much", "none"],
+        }
+    )
+    found = model.predict(raw)
+    value = {term: each.value for term, each in model.coefficients.items()}
+    eta = [
+        value["Intercept"] + 30 * value["age"],
+        value["Intercept"] + 60 * value["age"] + value["ward[T.medicine]"] + value["pain[T.much]"],
+    ]
+    assert found[:2] == pytest.approx(1 / (1 + np.exp(-np.array(eta))))
+    assert np.isnan(found[2])  # nothing was learnt of a ward without rows
+    again = pickle.loads(pickle.dumps(model))
+    assert again.predict(raw)[:2] == pytest.approx(found[:2])
+
+
+def test_a_null_where_the_schema_allows_none_has_no_prediction():
+    model = make_release().glm("ill ~ age + ward")
+    raw = pd.DataFrame({"age": [30, None, 30], "ward": ["surgery", "surgery", None]})
+    assert np.isnan(model.predict(raw)).tolist() == [False, True, True]
+
+
+def test_a_model_without_features_predicts_the_weighted_mean():
+    release = make_release()
+    found = release.glm("ill ~ 1").predict(release.table.head(4))
+    assert found == pytest.approx([release.mean("ill").value] * 4)
+
+
+def test_a_model_prints_both_errors():
+    text = str(make_release().glm("ill ~ age + dose")).splitlines()
+    assert text[0].startswith("ill ~ age + dose, binomial, ")
+    assert "left out for nulls" in text[0]
+    for word in ("standard error", "naive error", "unweighted"):
+        assert word in text[1]
+    assert text[2].startswith("Intercept")
+
+
+def test_without_replicates_there_are_only_naive_errors():
+    model = make_release(replicates=0).glm("ill ~ age")
+    assert model.covariance is None
+    assert model["age"].standard_error is None
+    assert (model.naive_errors > 0).all()
+    assert "no replicate weights" in str(model)
+
+
+def test_a_replicate_that_does_not_converge_is_left_out_and_told():
+    release = make_release(replicates=6)
+    # In one replicate only the healthy count, so that the odds have no maximum.
+    broken = release.replicates.copy()
+    broken[:, 2] *= np.where(release.table["ill"], 0.0, 1.0)
+    model = cp.Release(release.table, release.schema, {}, broken).glm("ill ~ age")
+    assert "1 of 6 replicates did not converge" in model["age"].note
+    others = np.delete(release.replicates, 2, axis=1)
+    kept = cp.Release(release.table, release.schema, {}, others).glm("ill ~ age")
+    assert model["age"].standard_error == pytest.approx(kept["age"].standard_error)
+
+
+def test_separated_values_are_an_error_and_not_a_large_number():
+    release = make_release()
+    table = release.table.assign(ill=release.table["age"] > 50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(AnalysisError, match="separate"):
+            cp.Release(table, release.schema, {}).glm("ill ~ age")
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "error", "words"),
+    [
+        ("ill ~ agee", "auto", SchemaError, "did you mean 'age'"),
+        ("ill ~ weight", "auto", SchemaError, "no column 'weight'"),
+        ("ill ~ (", "auto", AnalysisError, "cannot be read"),
+        ("~ age", "auto", AnalysisError, "a target and features"),
+        ("age", "auto", AnalysisError, "a target and features"),
+        ("ill ~ age", "gamma", AnalysisError, "gaussian, binomial, poisson, multinomial"),
+        ("ward ~ age", "binomial", AnalysisError, "'ward' is categorical.*take multinomial"),
+        ("age ~ ill", "multinomial", AnalysisError, "take gaussian or binomial or poisson"),
+        ("ward:ill ~ age", "multinomial", AnalysisError, "one column as it is"),
+        ("I(2 * pain) ~ age", "multinomial", AnalysisError, "one column as it is"),
+        ("age ~ ill", "binomial", AnalysisError, "between 0 and 1"),
+        ("age ~ children + I(2 * children)", "auto", AnalysisError, "cannot be told apart"),
+        ("np.log(age - 200) ~ ill", "auto", AnalysisError, "cannot be computed"),
+    ],
+)
+def test_a_formula_that_cannot_be_fitted_is_refused(formula, family, error, words):
+    with pytest.raises(error, match=words):
+        make_release().glm(formula, family)

@@ -1,0 +1,398 @@
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import counterpoise as cp
+from counterpoise.curation.plan import WEIGHTS_FRACTION, best_synthesizer, plan_release
+from counterpoise.errors import BudgetError, BundleError, MethodError, SchemaError
+from counterpoise.synthesizers import Aim
+from counterpoise.vault import Budget
+from counterpoise.weights import Moments, Uniform
+from counterpoise.weights.features import Linear, Products, Squares
+
+
+def test_a_release_spends_its_budget_and_says_so(table, schema):
+    release = cp.release(table, schema, epsilon=1.0, delta=1e-6)
+    assert 0.99 <= release.ledger.epsilon_spent <= 1.0
+    assert release.private
+    assert release.card["synthesizer"]["method"] == "aim"
+    assert release.card["weights"]["method"] == "moments"
+    stages = [spend.stage for spend in release.ledger.spends]
+    assert stages == sorted(stages, key=["domain", "synthesizer", "weights"].index)
+    assert set(stages) == {"domain", "synthesizer", "weights"}
+
+
+def test_the_card_says_how_the_release_was_made(table, schema):
+    release = cp.release(table, schema, 1.0, 1e-6, rows=50, target="age", replicates=4, seed=1)
+    card = json.loads(json.dumps(release.card, allow_nan=False))
+    assert card["synthesizer"]["parameters"]["target"] == "age"
+    assert card["weights"]["parameters"] == {"target": "age", "blocks": None}
+    assert card["weights"]["verdict"]["level"] in ("fine", "caution", "do not use")
+    assert card["population"] == pytest.approx(len(table), abs=150)
+    assert not card["population_is_public"]
+    assert card["rows"] == 50
+    assert card["replicates"]["count"] == 4
+    assert card["replicates"]["scale"] == 0.25
+    assert card["seeded"]
+    assert card["model"] == {"saved": True, "reason": None}
+    assert card["versions"]["numpy"] == np.__version__
+    assert {"python", "scipy", "duckdb", "opendp", "dp-accounting"} < set(card["versions"])
+
+
+def test_the_parameters_of_recipes_are_told_with_their_class(table, schema):
+    weights = Moments(blocks=(Linear() + Squares(), Products("age")))
+    release = cp.release(table, schema, 1.0, 1e-6, weights=weights, rows=30, replicates=0)
+    blocks = release.card["weights"]["parameters"]["blocks"]
+    assert [block["class"] for block in blocks] == ["Sum", "Products"]
+    assert [part["class"] for part in blocks[0]["recipes"]] == ["Linear", "Squares"]
+    assert "age" in json.dumps(blocks[1])
+
+
+def test_the_number_of_rows_is_public_when_records_are_replaced(table, schema):
+    release = cp.release(table, schema, 1.0, 1e-6, neighbours="replace", rows=30, replicates=2)
+    assert release.card["population"] == len(table)
+    assert release.card["population_is_public"]
+
+
+def test_replicates_average_to_one_and_scatter_around_the_weights(table, schema):
+    release = cp.release(table, schema, 1.0, 1e-6, rows=300, replicates=7, seed=3)
+    assert release.replicates.shape == (300, 7)
+    assert release.replicates.mean(axis=0) == pytest.approx(np.ones(7), abs=1e-4)
+    # A row is left out of all seven with a chance of exp(-7).
+    assert (release.replicates.std(axis=1) > 0).mean() > 0.95
+    assert release.mean("age").standard_error > 0
+
+
+def test_no_replicates_on_request(table, schema):
+    release = cp.release(table, schema, 1.0, 1e-6, rows=30, replicates=0)
+    assert release.replicates is None
+    assert release.card["replicates"] is None
+
+
+@pytest.mark.parametrize("replicates", [-1, 2.0, True])
+def test_an_impossible_number_of_replicates_is_refused(schema, replicates):
+    with pytest.raises(MethodError, match="replicates"):
+        cp.release("nowhere.csv", schema, 1.0, 1e-6, replicates=replicates)
+
+
+def test_weights_bring_a_relation_back_that_the_synthesizer_leaves_out():
+    generator = np.random.default_rng(0)
+    x = generator.uniform(size=4000)
+    private = pd.DataFrame({"x": x, "y": generator.uniform(size=4000) < x})
+    schema = cp.Schema([cp.Column.continuous("x", 0, 1), cp.Column.boolean("y")])
+    made = cp.release(
+        private, schema, 2.0, 1e-6, synthesizer="independent", target="y", replicates=0, seed=0
+    )
+    truth = np.corrcoef(private["x"], private["y"])[0, 1]
+    plain = np.corrcoef(made.table["x"], made.table["y"])[0, 1]
+    covariance = np.cov(made.table["x"], made.table["y"], aweights=made.weights)
+    weighted = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
+    assert abs(plain) < 0.1 < truth
+    assert weighted == pytest.approx(truth, abs=0.1)
+
+
+def test_a_target_goes_to_every_method_that_takes_one(schema):
+    plan = plan_release(schema, Budget(1.0, 1e-6), target="age")
+    assert plan.synthesizer.target == plan.weighter.target == "age"
+    plan = plan_release(schema, Budget(1.0, 1e-6), Aim(target="age"), target="age")
+    assert plan.synthesizer.target == plan.weighter.target == "age"
+    plan = plan_release(schema, Budget(1.0, 1e-6), Aim(target="sex"), Moments(target="age"))
+    assert (plan.synthesizer.target, plan.weighter.target) == ("sex", "age")
+    with pytest.raises(SchemaError, match="agee"):
+        plan_release(schema, Budget(1.0, 1e-6), target="agee")
+    with pytest.raises(MethodError, match="target"):
+        plan_release(schema, Budget(1.0, 1e-6), "mst", "uniform", target="age")
+    with pytest.raises(MethodError, match="expected the name of a column"):
+        plan_release(schema, Budget(1.0, 1e-6), target=["age"])
+
+
+def test_a_second_target_that_differs_is_refused_and_not_forgotten(schema):
+    for synthesizer in ("aim", "mst"):
+        with pytest.raises(MethodError, match=r"Moments has a target of its own, 'sex'"):
+            plan_release(
+                schema, Budget(1.0, 1e-6), synthesizer, Moments(target="sex"), target="age"
+            )
+    with pytest.raises(MethodError, match=r"Aim has a target of its own, 'sex'"):
+        plan_release(schema, Budget(1.0, 1e-6), Aim(target="sex"), "moments", target="age")
+
+
+def test_a_method_that_is_more_than_its_name_is_not_had_by_name(schema):
+    with pytest.raises(MethodError, match=r"log density ratio.*Oracle\(log_ratio\)"):
+        plan_release(schema, Budget(1.0, 1e-6), weights="oracle")
+    with pytest.raises(MethodError, match="did you mean") as refused:
+        plan_release(schema, Budget(1.0, 1e-6), weights="oracel")
+    assert "'oracle'" not in str(refused.value)
+    assert "'moments'" in str(refused.value)
+
+
+def test_a_class_in_the_place_of_a_method_is_refused(schema):
+    with pytest.raises(MethodError, match=r"write Moments\(\)"):
+        plan_release(schema, Budget(1.0, 1e-6), weights=Moments)
+    with pytest.raises(MethodError, match=r"write Aim\(\)"):
+        plan_release(schema, Budget(1.0, 1e-6), Aim)
+
+
+@pytest.mark.parametrize("seed", [1.5, "1", -1, True])
+def test_a_seed_that_is_none_is_refused_before_anything_is_read(schema, seed):
+    with pytest.raises(MethodError, match="seed: expected a whole number from 0"):
+        cp.release("nowhere.csv", schema, 1.0, 1e-6, seed=seed)
+
+
+def test_new_rows_are_not_drawn_with_a_seed_that_is_none(table, schema):
+    made = cp.release(table, schema, 1.0, synthesizer="independent", rows=20, replicates=0)
+    with pytest.raises(MethodError, match="seed"):
+        made.sample(5, seed=1.5)
+
+
+def test_other_weights_come_with_a_verdict_of_their_own(table, schema, tmp_path):
+    made = cp.release(table, schema, 2.0, 1e-6, rows=300, replicates=5, seed=1)
+    halved = np.where(np.arange(300) < 150, 0.0, made.weights)
+    redrawn = np.where(np.arange(300)[:, None] < 150, 0.0, made.replicates)
+    other = made.reweighted(halved, redrawn)
+    assert other.weights.mean() == pytest.approx(1.0)
+    assert other.replicates.mean(axis=0) == pytest.approx(np.ones(5), abs=1e-5)
+    assert other.weights[150:] / made.weights[150:] == pytest.approx(
+        np.full(150, other.weights[150] / made.weights[150])
+    )
+    kept = other.table.iloc[150:]
+    mean = other.use_weights().mean("age")
+    assert mean.value == pytest.approx(np.average(kept["age"], weights=halved[150:]))
+    assert mean.standard_error > 0
+    size = halved.sum() ** 2 / (halved**2).sum()
+    assert other.card["weights"]["effective_sample_size"] == pytest.approx(size)
+    assert other.card["weights"]["reweighted"]
+    assert other.card["ledger"] == made.card["ledger"]
+    heavy = made.reweighted(np.where(np.arange(300) == 0, 1e6, 1.0))
+    assert heavy.card["weights"]["verdict"]["level"] == "do not use"
+    assert heavy.replicates is None
+    assert heavy.card["replicates"] is None
+    loaded = cp.load(other.save(tmp_path / "out"))
+    assert loaded.weights == pytest.approx(other.weights)
+    with pytest.raises(MethodError, match="weights were replaced"):
+        loaded.sample(5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "replicates", "words"),
+    [
+        (np.ones(7), None, "weights: expected a weight for every row"),
+        (np.ones((20, 2)), None, "weights: expected a weight for every row"),
+        (np.full(20, np.nan), None, "weights: expected weights .not their logarithms"),
+        (np.full(20, -1.0), None, "weights: expected weights .not their logarithms"),
+        (np.zeros(20), None, "some above zero"),
+        (["many"] * 20, None, "weights: expected an array of numbers"),
+        (np.ones(20), np.ones((7, 3)), "replicates: expected a line of weights"),
+        (np.ones(20), np.ones(20), "replicates: expected a line of weights"),
+        (np.ones(20), np.eye(20)[:, :3] * 0, "replicates: .*some above zero"),
+    ],
+)
+def test_weights_that_are_none_are_refused(table, schema, weights, replicates, words):
+    rows = schema.restore(table.iloc[:20]).assign(weight=1.0)
+    made = cp.Release(rows, schema, card={})
+    with pytest.raises(MethodError, match=words):
+        made.reweighted(weights, replicates)
+
+
+def test_the_split_is_the_weights_part_of_what_is_shared(schema):
+    plan = plan_release(schema, Budget(1.0, 1e-6), split=0.5)
+    assert plan.weights_share.amount == pytest.approx(plan.synthesizer_share.amount)
+    default = plan_release(schema, Budget(1.0, 1e-6))
+    assert default.split == WEIGHTS_FRACTION
+    for split in (0, 1, -0.1, True):
+        with pytest.raises(MethodError, match="split"):
+            plan_release(schema, Budget(1.0, 1e-6), split=split)
+
+
+@pytest.mark.parametrize("weights", ["logistic", "logistic-outputs"])
+def test_weights_that_need_delta_are_refused_before_the_table_is_opened(schema, weights):
+    with pytest.raises(BudgetError, match=r"delta > 0: state a delta.* or choose 'moments'; in Py"):
+        cp.release("nowhere.csv", schema, 1.0, weights=weights)
+
+
+def test_a_release_looks_like_the_private_table(table, schema):
+    release = cp.release(table, schema, 100.0, 1e-6, rows=20_000, replicates=0, seed=0)
+    made = release.table
+    assert list(made.columns) == [*schema.names, "weight"]
+    assert (made["sex"] == "F").mean() == pytest.approx((table["sex"] == "F").mean(), abs=0.02)
+    assert made["age"].mean() == pytest.approx(table["age"].mean(), abs=1.5)
+    assert made["grade"].isna().mean() == pytest.approx(table["grade"].isna().mean(), abs=0.02)
+    assert release.weights.mean() == pytest.approx(1.0)
+
+
+def test_the_default_number_of_rows_is_about_that_of_the_private_table(table, schema):
+    release = cp.release(table, schema, epsilon=20.0, delta=1e-6)
+    assert len(release.table) == pytest.approx(len(table), abs=40)
+
+
+def test_a_seed_repeats_a_release_and_stamps_it(table, schema):
+    first, second = (cp.release(table, schema, 1.0, 1e-6, seed=4) for _ in range(2))
+    pd.testing.assert_frame_equal(first.table, second.table)
+    assert not first.private
+    assert "NOT PRIVATE" in repr(first)
+    assert not cp.release(table, schema, 1.0, 1e-6).table.equals(first.table)
+
+
+def test_a_pure_budget_makes_a_pure_release(table, schema):
+    release = cp.release(table, schema, epsilon=1.0)
+    assert release.ledger.budget.is_pure
+    assert 0.99 <= release.ledger.epsilon_spent <= 1.0
+
+
+def test_a_draft_is_refused_until_its_values_are_accepted(table, schema, tmp_path):
+    path = tmp_path / "table.csv"
+    table.to_csv(path, index=False)
+    draft = cp.draft_schema(path)
+    with pytest.raises(SchemaError, match=r"age\.minimum"):
+        cp.release(path, draft, 1.0, 1e-6)
+    for column in draft.names:
+        draft = draft.accept(column)
+    assert len(cp.release(path, draft, 1.0, 1e-6, rows=30).table) == 30
+
+
+def test_what_is_missing_is_refused_unless_it_is_marked_as_paid(table, schema):
+    open_schema = schema.replace(cp.Column.integer("age"))
+    with pytest.raises(SchemaError, match="age"):
+        cp.release(table, open_schema, 1.0, 1e-6)
+    release = cp.release(table, open_schema.pay("age"), 8.0, 1e-6, rows=30)
+    assert release.schema["age"].is_complete
+    assert release.ledger.spends[0].stage == "domain"
+    assert release.schema["age"].bins is not None or release.schema["age"].cells <= 64
+    assert 0.99 * 8 <= release.ledger.epsilon_spent <= 8
+
+
+def test_paid_categories_keep_the_whole_within_the_budget(table, schema):
+    paid = schema.replace(cp.Column.categorical("sex")).pay("sex")
+    release = cp.release(table, paid, 8.0, 1e-6, rows=30)
+    assert set(release.schema["sex"].categories) == {"F", "M", "other"}
+    ledger = release.ledger
+    assert ledger.delta_set_aside == pytest.approx(1e-7)
+    assert 0.99 * 8 <= ledger.epsilon_spent <= 8
+    with pytest.raises(BudgetError, match="delta > 0"):
+        cp.release(table, paid, 8.0)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_both_neighbouring_relations_and_persons(table, schema, neighbours, rows):
+    release = cp.release(
+        table, schema, 2.0, 1e-6, neighbours=neighbours, max_rows_per_person=rows, rows=10
+    )
+    budget = release.ledger.budget
+    assert budget == Budget(2.0, 1e-6, neighbours, rows)
+
+
+def test_schemas_are_taken_as_path_dict_or_value(table, schema, tmp_path):
+    schema.write(tmp_path / "schema.json")
+    for given in (schema, schema.to_dict(), str(tmp_path / "schema.json")):
+        assert cp.release(table, given, 1.0, 1e-6, rows=10).schema.names == schema.names
+
+
+def test_progress_is_told_in_order(table, schema):
+    told = []
+    cp.release(table, schema, 1.0, 1e-6, rows=10, progress=lambda *step: told.append(step))
+    assert [part for _, part in told] == sorted(part for _, part in told)
+    assert told[-1] == ("done", 1.0)
+
+
+@pytest.mark.parametrize("name", ["weight", "Weight", "weight_12"])
+def test_a_column_called_weight_is_refused(name):
+    schema = cp.Schema([cp.Column.continuous(name, 0, 1)])
+    with pytest.raises(MethodError, match="rename"):
+        cp.release(pd.DataFrame({name: [0.5]}), schema, 1.0)
+    fine = cp.Schema([cp.Column.continuous("weight_kg", 0, 1)])
+    cp.release(pd.DataFrame({"weight_kg": [0.5]}), fine, 1.0)
+
+
+@pytest.mark.parametrize("rows", [0, -1, 2.5, True])
+def test_an_impossible_number_of_rows_is_refused(table, schema, rows):
+    with pytest.raises(MethodError, match="rows"):
+        cp.release(table, schema, 1.0, rows=rows)
+
+
+def test_an_unknown_method_is_refused_with_the_nearest(table, schema):
+    with pytest.raises(MethodError, match="independent"):
+        cp.release(table, schema, 1.0, synthesizer="independant")
+    with pytest.raises(MethodError, match="uniform"):
+        cp.release(table, schema, 1.0, weights="unifrom")
+
+
+class Costly(Uniform):
+    """Uniform weights that claim a share."""
+
+    is_free = False
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("weighter", [Uniform(), Costly()], ids=["free", "costly"])
+def test_shares_of_the_stages_add_up_to_the_whole(schema, delta, weighter):
+    plan = plan_release(schema, Budget(1.0, delta), "independent", weighter)
+    shares = [plan.domain_share, plan.bins_share, plan.synthesizer_share, plan.weights_share]
+    spent = math.fsum(share.amount for share in shares if share is not None)
+    assert spent == pytest.approx(Budget(1.0, delta).whole.amount)
+    assert (plan.weights_share is None) == weighter.is_free
+
+
+def test_bins_follow_the_number_of_rows_where_none_are_stated():
+    schema = cp.Schema(
+        [
+            cp.Column.continuous("open", 0, 1),
+            cp.Column.continuous("stated", 0, 1, bins=7),
+            cp.Column.integer("few", 0, 9),
+        ]
+    )
+    sizes = []
+    for rows in (200, 50_000):
+        table = pd.DataFrame({name: np.linspace(0, 1, rows) for name in schema.names})
+        release = cp.release(table, schema, 1.0, 1e-6, rows=10)
+        assert release.schema["stated"].cells == 7
+        assert release.schema["few"].cells == 10
+        assert release.ledger.spends[0].query == "number of rows"
+        sizes.append(release.schema["open"].cells)
+    assert sizes[0] < 10 < sizes[1] <= 32
+
+
+def test_bins_are_free_when_the_number_of_rows_is_public():
+    schema = cp.Schema([cp.Column.continuous("x", 0, 1)])
+    table = pd.DataFrame({"x": np.linspace(0, 1, 5000)})
+    release = cp.release(table, schema, 1.0, 1e-6, neighbours="replace", rows=10)
+    assert "number of rows" not in [spend.query for spend in release.ledger.spends]
+    assert release.schema["x"].cells > 10
+    assert 0.99 <= release.ledger.epsilon_spent <= 1.0
+
+
+def test_auto_takes_a_method_that_the_budget_allows(schema):
+    assert best_synthesizer(schema, Budget(1.0, 1e-6)) == "aim"
+    assert best_synthesizer(schema, Budget(1.0)) == "privbayes"
+    assert best_synthesizer(schema.select(["sex", "grade"]), Budget(1.0)) == "histogram"
+
+
+def test_a_method_that_needs_delta_is_refused_before_the_table_is_opened(schema):
+    with pytest.raises(BudgetError, match="delta > 0"):
+        cp.release("nowhere.csv", schema, 1.0, synthesizer="aim")
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    heavy = "{'numpy', 'pandas', 'scipy', 'duckdb', 'opendp', 'sklearn'}"
+    check = f"import counterpoise, sys; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert done.stdout.strip() == "set()", done.stdout + done.stderr
+
+
+def test_a_release_is_a_value(table, schema):
+    release = cp.release(table, schema, 1.0, 1e-6, rows=10)
+    with pytest.raises(AttributeError):
+        release.table = None
+    assert np.isfinite(release.weights).all()
+
+
+def test_a_release_made_by_hand_claims_nothing_that_no_ledger_says(table, schema):
+    made = cp.Release(schema.restore(table).assign(weight=1.0), schema, card={})
+    assert repr(made) == "<Release: 400 rows x 4 columns, no ledger>"
+    assert not made.private
+    with pytest.raises(BundleError, match="no ledger"):
+        made.ledger  # noqa: B018

@@ -1,0 +1,223 @@
+"""An interrupted release goes on from what it has paid for, within its budget."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import counterpoise as cp
+from counterpoise import report as report_module
+from counterpoise.curation import work as work_module
+from counterpoise.errors import BudgetError, BundleError, TableError, VaultError
+from counterpoise.synthesizers import Aim, aim
+from counterpoise.weights import Oracle
+from tests.conftest import make_schema, make_table
+
+STAGES = ["domain", "synthesizer", "sampling", "weights", "replicates", "done"]
+
+
+def paid_schema() -> cp.Schema:
+    return make_schema().replace(cp.Column.categorical("sex")).pay("sex")
+
+
+def interrupted_at(stage):
+    def progress(name, done):
+        if name == stage:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def run(folder, **options):
+    asked = {"rows": 60, "replicates": 3} | options
+    table = asked.pop("table", make_table(400))
+    return cp.release(table, paid_schema(), 4.0, 1e-6, work=folder, **asked)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_run_interrupted_at_any_stage_goes_on(tmp_path, stage):
+    folder = tmp_path / "work"
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, progress=interrupted_at(stage))
+    assert not [file for file in folder.iterdir() if file.name.startswith(".")]
+    release = run(folder)
+    assert 0.99 * 4 <= release.ledger.epsilon_spent <= 4
+    assert [spend.stage for spend in release.ledger.spends].count("weights") == 2
+    assert len(release.table) == 60
+    assert release.replicates.shape == (60, 3)
+
+
+def test_what_was_finished_is_not_asked_again(tmp_path):
+    folder = tmp_path / "work"
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, progress=interrupted_at("sampling"))
+    paid = json.dumps(work_module.Work(folder, 0).ledger().to_dict()["spends"])
+    release = run(folder)
+    spends = [spend.to_dict() for spend in release.ledger.spends]
+    assert json.dumps(spends[: len(json.loads(paid))]) == paid
+    assert {spend["stage"] for spend in spends[len(json.loads(paid)) :]} == {"weights"}
+
+
+def test_a_finished_run_comes_out_the_same_again_without_paying(tmp_path):
+    first, second = (run(tmp_path / "work") for _ in range(2))
+    pd.testing.assert_frame_equal(first.table, second.table)
+    np.testing.assert_allclose(first.replicates, second.replicates, rtol=1e-3)
+    assert first.card["ledger"] == second.card["ledger"]
+
+
+def test_rounds_that_were_paid_for_are_not_lost(tmp_path, monkeypatch):
+    folder = tmp_path / "work"
+    measure, measured = aim._measure_worst, []
+
+    def interrupted(*arguments):
+        if len(measured) == 1:
+            raise KeyboardInterrupt
+        measured.append(arguments)
+        return measure(*arguments)
+
+    monkeypatch.setattr(aim, "_measure_worst", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, synthesizer=Aim(rounds=8))
+    monkeypatch.undo()
+    kept = work_module.Work(folder, 0).ledger().spends
+    first, second, singles, choice, counts = (spend.query for spend in kept)
+    assert (first, second) == ("categories of sex", "number of rows")
+    assert choice.startswith("selection")
+    assert singles.startswith("counts")
+    assert counts.startswith("counts")
+    release = run(folder, synthesizer=Aim(rounds=8))
+    assert release.ledger.spends[: len(kept)] == kept
+    assert release.ledger.epsilon_spent <= 4
+    assert not (folder / "rounds.npz").exists()
+
+
+def test_saving_removes_the_folder(tmp_path):
+    release = run(tmp_path / "work")
+    release.save(tmp_path / "out")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out"]
+
+
+def test_an_interrupted_save_keeps_the_folder(tmp_path, monkeypatch):
+    release = run(tmp_path / "work")
+
+    def interrupted(release):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report_module, "release_page", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        release.save(tmp_path / "out")
+    assert [file.name for file in tmp_path.iterdir()] == ["work"]
+    pd.testing.assert_frame_equal(run(tmp_path / "work").table, release.table)
+
+
+def test_an_interrupted_stage_leaves_nothing_half_written(tmp_path, monkeypatch):
+    folder = tmp_path / "work"
+
+    def interrupted(*paths):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, progress=interrupted_at("synthesizer"))
+    before = sorted(file.name for file in folder.iterdir())
+    monkeypatch.setattr("os.replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, synthesizer="auto")
+    monkeypatch.undo()
+    assert sorted(file.name for file in folder.iterdir()) == before
+    assert run(folder).ledger.epsilon_spent <= 4
+
+
+def test_only_its_own_files_are_removed(tmp_path):
+    release = run(tmp_path / "work")
+    (tmp_path / "work" / "diary.txt").write_text("mine")
+    release.save(tmp_path / "out")
+    assert [file.name for file in (tmp_path / "work").iterdir()] == ["diary.txt"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"rows": 61}, "rows"),
+        ({"split": 0.3}, "split"),
+        ({"synthesizer": "mst"}, "synthesizer"),
+        ({"target": "age"}, "synthesizer, weights"),
+        ({"seed": 1}, "seed"),
+        ({"neighbours": "replace"}, "budget"),
+    ],
+)
+def test_another_request_is_refused_with_what_differs(tmp_path, options, named):
+    folder = tmp_path / "work"
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, progress=interrupted_at("synthesizer"))
+    with pytest.raises(BundleError, match=f"differs in {named}\\).*remove the folder"):
+        run(folder, table="nowhere.csv", **options)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(BundleError, match="something else"):
+        run(tmp_path, table="nowhere.csv")
+    with pytest.raises(BundleError, match="not a folder"):
+        run(tmp_path / "thesis.tex", table="nowhere.csv")
+
+
+@pytest.mark.parametrize("file", ["request.json", "domain.npz", "synthesizer.npz"])
+def test_a_damaged_folder_is_refused_by_the_name_of_the_file(tmp_path, file):
+    folder = tmp_path / "work"
+    run(folder)
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(content[: len(content) // 2])
+    with pytest.raises(BundleError, match=file):
+        run(folder)
+
+
+def test_a_seeded_run_stays_stamped_and_does_not_repeat_its_noise(tmp_path):
+    folder = tmp_path / "work"
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, seed=5, progress=interrupted_at("weights"))
+    release = run(folder, seed=5)
+    assert not release.private
+    assert not release.models.weights.private
+    assert release.card["seeded"]
+
+
+def test_a_run_that_failed_on_its_answers_does_not_try_again_for_free(tmp_path):
+    open_age = make_schema().replace(cp.Column.integer("age")).pay("age")
+
+    def attempt():
+        cp.release(make_table(1), open_age, 0.5, 1e-6, rows=9, work=tmp_path / "work")
+
+    with pytest.raises(VaultError, match="clear of the noise"):
+        attempt()
+    with pytest.raises(BudgetError, match=r"failed after it had spent.*remove the folder"):
+        attempt()
+
+
+def test_a_table_that_could_not_be_read_can_be_read_later(tmp_path):
+    path = tmp_path / "table.csv"
+    with pytest.raises(TableError):
+        run(tmp_path / "work", table=path)
+    make_table(400).to_csv(path, index=False)
+    assert run(tmp_path / "work", table=path).ledger.epsilon_spent <= 4
+
+
+def test_weights_that_cannot_be_kept_are_fitted_again(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "work", weights=Oracle(), progress=interrupted_at("replicates"))
+    release = run(tmp_path / "work", weights=Oracle())
+    assert release.ledger.epsilon_spent <= 4
+
+
+def test_the_folder_holds_json_and_arrays_without_pickles(tmp_path):
+    folder = tmp_path / "work"
+    run(folder)
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "domain.npz",
+        "request.json",
+        "synthesizer.npz",
+        "weights.npz",
+    ]
+    for file in folder.glob("*.npz"):
+        with np.load(file, allow_pickle=False) as arrays:
+            assert all(not arrays[name].dtype.hasobject for name in arrays.files)

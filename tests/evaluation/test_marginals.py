@@ -1,0 +1,94 @@
+"""Errors of means and marginals are weighted, and have known answers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from counterpoise.errors import MethodError
+from counterpoise.evaluation import marginal_error, marginals, mean_error, total_variation
+from counterpoise.schema import Column, Schema
+from tests.conftest import make_schema, make_table
+
+ERRORS = [
+    mean_error,
+    lambda left, right, *weights: marginal_error(left, right, 1, *weights),
+    lambda left, right, *weights: marginal_error(left, right, 2, *weights),
+]
+
+
+def coded(rows, seed=0):
+    return make_schema().encode(make_table(rows, seed))
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_table_has_no_error_against_itself(error):
+    table = coded(50)
+    weights = np.random.default_rng(0).exponential(size=50)
+    assert error(table, table, weights, weights) == pytest.approx(0, abs=1e-12)
+    assert error(table, table, weights) > 0.001
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_weight_of_three_is_a_row_that_appears_three_times(error):
+    table, other = coded(40), coded(30, seed=1)
+    weights = np.random.default_rng(1).integers(0, 4, 40)
+    repeated = table.take(np.repeat(np.arange(40), weights))
+    assert error(table, other, weights) == pytest.approx(error(repeated, other))
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_the_order_of_rows_does_not_matter(error):
+    table, other = coded(40), coded(30, seed=1)
+    generator = np.random.default_rng(2)
+    weights, order = generator.exponential(size=40), generator.permutation(40)
+    shuffled = error(table.take(order), other, weights[order])
+    assert shuffled == pytest.approx(error(table, other, weights))
+
+
+def test_mean_error_is_that_of_the_features_models_see():
+    table, other = coded(40), coded(30, seed=1)
+    weights = np.random.default_rng(4).exponential(size=40)
+    means = np.average(table.one_hot()[0], axis=0, weights=weights), other.one_hot()[0].mean(axis=0)
+    assert mean_error(table, other, weights) == pytest.approx(np.abs(means[0] - means[1]).mean())
+
+
+def test_marginal_error_is_the_mean_over_all_pairs_of_half_the_absolute_differences():
+    schema = Schema([Column.boolean(name) for name in "abc"])
+    left = schema.encode(pd.DataFrame({"a": [True] * 4, "b": [True] * 4, "c": [True, False] * 2}))
+    right = schema.encode(pd.DataFrame({"a": [True] * 2, "b": [False] * 2, "c": [True, False]}))
+    assert marginal_error(left, right, 2) == pytest.approx((1 + 0 + 1) / 3)
+    assert marginal_error(left, right, 3) == pytest.approx(1)
+    # The weights leave one value of c: half of its mass is elsewhere.
+    weights = np.array([1.0, 0.0, 1.0, 0.0])
+    assert total_variation(left, right, ["a", "c"], weights) == pytest.approx(0.5)
+
+
+def test_total_variation_is_that_of_the_weighted_cross_tables():
+    left, right = make_table(300), make_table(200, seed=1)
+    weights = np.random.default_rng(5).exponential(size=300)
+    tables = [
+        pd.crosstab(
+            table["sex"],
+            table["grade"].fillna("none"),
+            values=values,
+            aggfunc="sum",
+            normalize=True,
+        )
+        for table, values in ((left, weights), (right, np.ones(200)))
+    ]
+    expected = (tables[0] - tables[1]).abs().to_numpy().sum() / 2
+    coded_tables = (make_schema().encode(table) for table in (left, right))
+    assert total_variation(*coded_tables, ["sex", "grade"], weights) == pytest.approx(expected)
+
+
+def test_tables_of_many_cells_are_counted_alike(monkeypatch):
+    table, other = coded(200), coded(100, seed=1)
+    weights = np.random.default_rng(3).exponential(size=200)
+    counted = marginal_error(table, other, 3, weights)
+    monkeypatch.setattr(marginals, "MOST_CELLS", 1)
+    assert marginal_error(table, other, 3, weights) == pytest.approx(counted)
+
+
+def test_a_degree_beyond_the_columns_is_refused():
+    with pytest.raises(MethodError, match="degree"):
+        marginal_error(coded(5), coded(5), 5)

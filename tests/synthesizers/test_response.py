@@ -1,0 +1,121 @@
+"""A model's linear response: what a refit to changed measurements would have made, without it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from counterpoise.schema import Column, Schema
+from counterpoise.synthesizers import Aim, Marginals
+from counterpoise.synthesizers.graphical import Measurement, fit
+from counterpoise.synthesizers.graphical.fit import combine
+from counterpoise.synthesizers.redraw import Remeasurement, Table, rake
+from counterpoise.synthesizers.response import Response, _centred_values
+from counterpoise.vault import Budget, Vault
+
+SCHEMA = Schema(
+    [
+        Column.continuous("x", 0, 1, bins=10),
+        Column.categorical("group", ["a", "b", "c"]),
+        Column.boolean("ill"),
+        Column.boolean("old"),
+    ]
+)
+
+
+def fitted(synthesizer, rows: int = 5000, seed: int = 0):
+    generator = np.random.default_rng(seed)
+    x = generator.beta(2, 3, rows)
+    old = generator.random(rows) < x
+    group = np.where(old, "a", generator.choice(["a", "b", "c"], rows))
+    table = pd.DataFrame({"x": x, "group": group, "ill": generator.random(rows) < x, "old": old})
+    with Vault(table, SCHEMA, Budget(1.0, 1e-6), seed=seed) as vault:
+        return synthesizer.fit(vault, vault.budget.whole)
+
+
+@pytest.mark.parametrize(
+    "synthesizer",
+    [Aim(), Marginals(workload=(("x", "ill"), ("group", "old"), ("x", "old"), ("x",)))],
+    ids=["aim", "chain"],
+)
+def test_tables_move_as_those_of_a_refit(synthesizer):
+    """Seeded. What lies between the two is a part of how far either moves, table by table."""
+    model = fitted(synthesizer)
+    graph, generator = model.graph, np.random.default_rng(1)
+    codes = SCHEMA.encode(model.sample(20_000, seed=2)).codes
+    response = Response.of(graph, model.measured, codes)
+    merged = combine(graph.domain, model.measured)
+    noise = [generator.normal(scale=part.scale, size=part.values.shape) for part in merged]
+    changes = np.concatenate([part.reshape(-1) for part in noise])[:, None]
+    weights = response.weights(np.ones((len(codes), 1)), changes)[:, 0]
+    assert weights.mean() == pytest.approx(1.0, abs=1e-4)
+    refitted = fit(
+        graph.domain,
+        [
+            Measurement(part.columns, graph.marginal(part.columns) + more, part.scale)
+            for part, more in zip(merged, noise, strict=True)
+        ],
+        total=graph.total,
+        tolerance=1e-6,
+        iterations=2000,
+    )
+    moved, apart = 0.0, 0.0
+    for part, table in zip(merged, response.tables, strict=True):
+        before, after = (g.marginal(part.columns).reshape(-1) / g.total for g in (graph, refitted))
+        answered = np.bincount(table.cells, weights, minlength=table.size) / len(codes)
+        moved += np.abs(after - before).sum()
+        apart += np.abs(after - answered).sum()
+    assert apart < 0.5 * moved
+
+
+def test_without_a_change_only_the_pull_moves_a_table():
+    """Towards the uniform, and by no more than the noise."""
+    model = fitted(Marginals(workload=(("x",),)))
+    codes = SCHEMA.encode(model.sample(20_000, seed=2)).codes
+    response = Response.of(model.graph, model.measured, codes)
+    weights = response.weights(np.ones((len(codes), 1)), np.zeros((len(response.expected), 1)))
+    [place] = [i for i, table in enumerate(response.tables) if table.size == 10]
+    table = response.tables[place]
+    before = model.graph.marginal(("x",)) / model.graph.total
+    after = np.bincount(table.cells, weights[:, 0], minlength=10) / len(codes)
+    entropies = [-(part[part > 0] * np.log(part[part > 0])).sum() for part in (before, after)]
+    assert entropies[1] > entropies[0]
+    assert np.abs(after - before).max() < 3 * table.deviation / model.graph.total
+
+
+def test_fresh_samples_and_noise_shift_the_counts():
+    """Seeded: multinomial variance and the noise's, known to a tenth from 2,000 replicates."""
+    generator = np.random.default_rng(0)
+    cells = np.repeat([0, 1], [300, 700])
+    resample = generator.multinomial(500, np.full(1000, 1e-3), size=2000).T * 2.0
+    again = Remeasurement(cells[:, None], resample, np.ones(1000), 500.0, generator)
+    found = again.shifts([Table(cells, 2, 5.0)])
+    assert found.shape == (2, 2000)
+    assert found.mean(axis=1) == pytest.approx([0, 0], abs=1.5)
+    assert found.var(axis=1) == pytest.approx([500 * 0.21 + 25] * 2, rel=0.15)
+    assert np.corrcoef(found)[0, 1] < -0.5  # a fixed number of rows: one's gain, another's loss
+
+
+def test_raked_weights_have_the_totals_of_the_tables():
+    generator = np.random.default_rng(0)
+    cells = [generator.integers(0, 4, 5000), generator.integers(0, 3, 5000)]
+    tables = [np.array([1.0, 2.0, 3.0, 4.0]), np.array([5.0, 3.0, 2.0])]
+    found = rake(generator.uniform(0.5, 2, 5000), cells, tables)
+    assert found.mean() == pytest.approx(1.0)
+    for cell, table in zip(cells, tables, strict=True):
+        assert np.bincount(cell, found) / 5000 == pytest.approx(table / 10, rel=0.02)
+
+
+def test_nothing_to_rake_to_leaves_rows_alike():
+    assert rake(np.zeros(3), [np.array([0, 0, 1])], [np.array([1.0, 1.0])]).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("rows", "cells"), [(40, 90), (90, 40)])
+def test_few_rows_and_few_cells_are_solved_alike(rows, cells):
+    generator = np.random.default_rng(0)
+    indicators = (generator.random((rows, cells)) < 0.2).astype(float)
+    penalty, right = 0.1 + generator.random(cells), generator.normal(size=(cells, 3))
+    centred = indicators - indicators.mean(axis=0)
+    expected = centred @ np.linalg.solve(7 * centred.T @ centred + np.diag(penalty), right)
+    found = _centred_values(sparse.csr_array(indicators), 7.0, penalty, right)
+    assert found == pytest.approx(expected, abs=1e-10)
