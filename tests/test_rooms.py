@@ -15,6 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "counterpoise"
 ROOMS = (
     "errors",
     "arguments",
+    "disk",
     "registry",
     "schema",
     "vault",

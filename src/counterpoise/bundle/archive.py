@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.disk import write_whole
 from counterpoise.errors import BundleError
 
 _NOTES = "notes"
@@ -22,20 +21,17 @@ def write_archive(
 ) -> None:
     """Write arrays and JSON notes under a temporary name, and rename the file.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_archive(Path(folder) / "a.npz", {"x": np.arange(3)}, {"of": "three"})
     ...     read_archive(Path(folder) / "a.npz")
     ({'x': array([0, 1, 2])}, {'of': 'three'})
     """
     text = np.array(json.dumps(dict(notes or {}), allow_nan=False))
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **{_NOTES: text}, **arrays)  # type: ignore[arg-type]
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(
+        path,
+        lambda file: np.savez_compressed(file, **{_NOTES: text}, **arrays),  # type: ignore[arg-type]
+    )
 
 
 def read_archive(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
