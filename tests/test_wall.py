@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "counterpoise"
 
 # What only the vault may touch: its rows and its noise.
-SECRET_ATTRIBUTES = {"_storage", "_open_storage", "_noise", "_settle", "_charge"}
+SECRET_ATTRIBUTES = {"_storage", "_open_storage", "_noise", "_settle", "_ask"}
 SECRET_MODULES = (
     "counterpoise.vault.storage",
     "counterpoise.vault.noise",
@@ -25,6 +25,7 @@ SECRET_MODULES = (
     "counterpoise.vault.bounds",
     "counterpoise.vault.categories",
     "counterpoise.vault.domain",
+    "counterpoise.vault.boundary",
 )
 # Measures against exact private rows, and the rooms that show them to the curator.
 CONFIDENTIAL = "counterpoise.evaluation"

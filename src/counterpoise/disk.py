@@ -54,7 +54,7 @@ def plainly(
         raise error(f"{os.fspath(path)} cannot be {doing}: {reason}") from None
 
 
-def write_whole(path: Path, write: Callable[[BinaryIO], None], lasting: bool = False) -> None:
+def write_whole(path: Path, write: Callable[[BinaryIO], object], lasting: bool = False) -> None:
     """Write a file under a temporary name and rename it; it is there in full or as it was before.
 
     `lasting` waits until the disk has it, so that it outlives a crash of the machine.
@@ -83,3 +83,37 @@ def sync_folder(folder: Path) -> None:
             os.fsync(opened)
         finally:
             os.close(opened)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Whether the lock in a file could be had; it is held for the block and ends with the process.
+
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "lock"
+    >>> with locked(path) as first, locked(path) as second:
+    ...     print(first, second)
+    True False
+    >>> folder.cleanup()
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        yield _lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # Windows, where a lock is one on bytes of the file
+        import msvcrt
+
+        with contextlib.suppress(OSError):
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            return True
+        return False
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False

@@ -1,6 +1,6 @@
 """An interrupted release goes on from what it has paid for, within its budget."""
 
-import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -8,12 +8,13 @@ import pytest
 
 import counterpoise as cp
 from counterpoise import report as report_module
-from counterpoise.curation import work as work_module
 from counterpoise.errors import BudgetError, BundleError, TableError, VaultError
 from counterpoise.synthesizers import Aim, aim
+from counterpoise.vault import Journal
 from counterpoise.weights import Oracle
 from tests.conftest import make_schema, make_table
 
+BUDGET = cp.Budget(4.0, 1e-6)
 STAGES = ["domain", "synthesizer", "sampling", "weights", "replicates", "done"]
 
 
@@ -29,10 +30,15 @@ def interrupted_at(stage):
     return progress
 
 
+def written(folder) -> cp.Ledger:
+    """The charges that are on disk."""
+    return Journal(folder / "journal", BUDGET).ledger()
+
+
 def run(folder, **options):
     asked = {"rows": 60, "replicates": 3} | options
     table = asked.pop("table", make_table(400))
-    return cp.release(table, paid_schema(), 4.0, 1e-6, work=folder, **asked)
+    return cp.release(table, paid_schema(), BUDGET.epsilon, BUDGET.delta, work=folder, **asked)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -52,11 +58,10 @@ def test_what_was_finished_is_not_asked_again(tmp_path):
     folder = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):
         run(folder, progress=interrupted_at("sampling"))
-    paid = json.dumps(work_module.Work(folder, 0).ledger().to_dict()["spends"])
+    paid = written(folder).spends
     release = run(folder)
-    spends = [spend.to_dict() for spend in release.ledger.spends]
-    assert json.dumps(spends[: len(json.loads(paid))]) == paid
-    assert {spend["stage"] for spend in spends[len(json.loads(paid)) :]} == {"weights"}
+    assert release.ledger.spends[: len(paid)] == paid
+    assert {spend.stage for spend in release.ledger.spends[len(paid) :]} == {"weights"}
 
 
 def test_a_finished_run_comes_out_the_same_again_without_paying(tmp_path):
@@ -80,7 +85,7 @@ def test_rounds_that_were_paid_for_are_not_lost(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run(folder, synthesizer=Aim(rounds=8))
     monkeypatch.undo()
-    kept = work_module.Work(folder, 0).ledger().spends
+    kept = written(folder).spends
     first, second, singles, choice, counts = (spend.query for spend in kept)
     assert (first, second) == ("categories of sex", "number of rows")
     assert choice.startswith("selection")
@@ -89,7 +94,6 @@ def test_rounds_that_were_paid_for_are_not_lost(tmp_path, monkeypatch):
     release = run(folder, synthesizer=Aim(rounds=8))
     assert release.ledger.spends[: len(kept)] == kept
     assert release.ledger.epsilon_spent <= 4
-    assert not (folder / "rounds.npz").exists()
 
 
 def test_saving_removes_the_folder(tmp_path):
@@ -162,14 +166,108 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         run(tmp_path / "thesis.tex", table="nowhere.csv")
 
 
-@pytest.mark.parametrize("file", ["request.json", "domain.npz", "synthesizer.npz"])
-def test_a_damaged_folder_is_refused_by_the_name_of_the_file(tmp_path, file):
+def test_a_damaged_request_is_refused_by_its_name(tmp_path):
     folder = tmp_path / "work"
     run(folder)
-    content = (folder / file).read_bytes()
-    (folder / file).write_bytes(content[: len(content) // 2])
-    with pytest.raises(BundleError, match=file):
+    content = (folder / "request.json").read_bytes()
+    (folder / "request.json").write_bytes(content[: len(content) // 2])
+    with pytest.raises(BundleError, match=r"request\.json"):
         run(folder)
+
+
+def test_a_journal_that_was_changed_is_refused_by_its_name(tmp_path):
+    folder = tmp_path / "work"
+    run(folder)
+    content = bytearray((folder / "journal").read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / "journal").write_bytes(content)
+    with pytest.raises(BundleError, match="journal"):
+        run(folder)
+
+
+@pytest.mark.parametrize("stage", ["domain", "synthesizer", "weights"])
+def test_a_damaged_stage_is_made_again_from_the_answers(tmp_path, stage):
+    folder = tmp_path / "work"
+    first = run(folder)
+    content = (folder / f"{stage}.npz").read_bytes()
+    (folder / f"{stage}.npz").write_bytes(content[: len(content) // 2])
+    second = run(folder)
+    assert second.ledger.spends == first.ledger.spends
+    pd.testing.assert_frame_equal(first.table, second.table)
+
+
+def test_a_stage_of_another_run_is_not_believed(tmp_path):
+    """Its answers are not in this run's ledger, so they must not be in its release either."""
+    mine, other = run(tmp_path / "mine"), run(tmp_path / "other")
+    for stage in ("domain", "synthesizer", "weights"):
+        shutil.copy(tmp_path / "other" / f"{stage}.npz", tmp_path / "mine" / f"{stage}.npz")
+    again = run(tmp_path / "mine")
+    assert not np.allclose(mine.weights, other.weights, rtol=1e-3)
+    np.testing.assert_allclose(again.weights, mine.weights, rtol=1e-3)
+    assert again.ledger.spends == mine.ledger.spends
+
+
+def test_lines_of_another_run_are_found_out(tmp_path):
+    for name in ("mine", "other"):
+        run(tmp_path / name)
+    head, *_ = (tmp_path / "mine" / "journal").read_bytes().splitlines(keepends=True)
+    _, *rest = (tmp_path / "other" / "journal").read_bytes().splitlines(keepends=True)
+    (tmp_path / "mine" / "journal").write_bytes(head + b"".join(rest))
+    with pytest.raises(BundleError, match="journal"):
+        run(tmp_path / "mine")
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    def second(stage, done):
+        if stage == "weights":
+            with pytest.raises(BundleError, match="another run is at work"):
+                run(tmp_path / "work")
+
+    release = run(tmp_path / "work", progress=second)
+    assert release.ledger.epsilon_spent <= 4
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, np.linalg.LinAlgError])
+def test_whatever_ends_a_stage_its_answers_are_not_drawn_anew(tmp_path, monkeypatch, error):
+    folder = tmp_path / "work"
+    fit, answers = aim.fit, []
+
+    def failing(*arguments, **options):
+        answers.append([part.values for part in arguments[1]])
+        if len(answers) == 3:
+            raise error
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(aim, "fit", failing)
+    with pytest.raises(error):
+        run(folder, synthesizer="aim")
+    before, paid = answers[2], written(folder).spends
+    answers.clear()
+    monkeypatch.setattr(aim, "fit", lambda *a, **o: answers.append(a[1]) or fit(*a, **o))
+    release = run(folder, synthesizer="aim")
+    for one, other in zip(before, answers[2], strict=True):
+        np.testing.assert_array_equal(one, other.values)
+    assert release.ledger.spends[: len(paid)] == paid
+
+
+def test_an_answer_that_was_lost_stays_paid_for_and_the_run_says_so(tmp_path):
+    folder = tmp_path / "work"
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, progress=interrupted_at("weights"))
+    lines = (folder / "journal").read_bytes().splitlines(keepends=True)
+    (folder / "journal").write_bytes(b"".join(lines[:-1]))
+    (folder / "synthesizer.npz").unlink()
+    with pytest.raises(BudgetError, match=r"its answer is lost.*remove the folder"):
+        run(folder)
+
+
+def test_a_folder_that_a_kill_left_half_made_is_taken_over(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "lock").touch()
+    (folder / ".request.json.k3q9").write_text("{")
+    assert run(folder).ledger.epsilon_spent <= 4
+    assert not [file for file in folder.iterdir() if file.name.startswith(".")]
 
 
 def test_a_seeded_run_stays_stamped_and_does_not_repeat_its_noise(tmp_path):
@@ -188,10 +286,10 @@ def test_a_run_that_failed_on_its_answers_does_not_try_again_for_free(tmp_path):
     def attempt():
         cp.release(make_table(1), open_age, 0.5, 1e-6, rows=9, work=tmp_path / "work")
 
-    with pytest.raises(VaultError, match="clear of the noise"):
-        attempt()
-    with pytest.raises(BudgetError, match=r"failed after it had spent.*remove the folder"):
-        attempt()
+    for _ in range(3):
+        with pytest.raises(VaultError, match="clear of the noise"):
+            attempt()
+    assert len(Journal(tmp_path / "work" / "journal", cp.Budget(0.5, 1e-6)).ledger().spends) == 1
 
 
 def test_a_table_that_could_not_be_read_can_be_read_later(tmp_path):
@@ -214,6 +312,8 @@ def test_the_folder_holds_json_and_arrays_without_pickles(tmp_path):
     run(folder)
     assert sorted(file.name for file in folder.iterdir()) == [
         "domain.npz",
+        "journal",
+        "lock",
         "request.json",
         "synthesizer.npz",
         "weights.npz",

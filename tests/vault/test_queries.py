@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from dp_accounting import GaussianDpEvent
 
-from counterpoise.errors import BudgetError, SchemaError, VaultError
+from counterpoise.errors import BudgetError, SchemaError, TableError, VaultError
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import Budget, MarginalError, Vault
 from counterpoise.vault.events import DiscreteLaplaceDpEvent, ExponentialDpEvent, PureDpEvent
@@ -196,7 +196,8 @@ def test_quantiles_are_close_to_the_truth(open_vault, table, schema):
     probabilities = [0.1, 0.25, 0.5, 0.75, 0.9]
     with open_vault() as vault:
         answer = vault.quantiles("income", probabilities, vault.budget.whole)
-        assert len(vault.ledger.spends) == 3  # ceil(log2(6)) levels
+        [spend] = vault.ledger.spends
+        assert spend.event.count == 3  # ceil(log2(6)) levels
     assert answer.units * 1000 == pytest.approx(table["income"].quantile(probabilities), rel=0.05)
     assert (np.diff(answer.units) >= 0).all()
 
@@ -242,7 +243,7 @@ def test_a_query_that_fails_has_been_charged(schema, tmp_path):
 
     table = pd.DataFrame({"sex": ["F"], "grade": ["low"], "age": [1], "income": [1.0]})
     with Vault(table, schema, Budget(1.0, 1e-6)) as vault:
-        with pytest.raises(RuntimeError):
+        with pytest.raises(VaultError, match="RuntimeError behind the boundary"):
             vault.sums(Broken(schema), 2.0, vault.budget.whole)
         assert len(vault.ledger.spends) == 1
 
@@ -343,3 +344,26 @@ def test_scores_are_the_same_in_batches_of_any_size(monkeypatch):
         monkeypatch.setattr("counterpoise.vault.select._BATCH_CELLS", cells)
         score = MarginalError(estimates, weights, allowances)
         assert score.values(tables) == pytest.approx(wanted)
+
+
+def test_a_relation_is_run_once_and_leaves_nothing_behind():
+    """Run again, a relation with chance in it would count a row any number of times."""
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT (random() * 9)::INTEGER AS age FROM range(3000)")
+    ages = Schema([Column.integer("age", 0, 9)])
+    with Vault(relation, ages, GENEROUS) as vault:
+        first = vault._storage.counts([("age",)])[0]
+        vault._storage._cache.clear()
+        np.testing.assert_array_equal(vault._storage.counts([("age",)])[0], first)
+        batches = np.concatenate([rows.codes[:, 0] for rows in vault._storage.batches(500)])
+        np.testing.assert_array_equal(np.bincount(batches, minlength=10), first)
+    assert connection.sql("SHOW TABLES").fetchall() == []
+
+
+def test_a_relation_that_spills_to_disk_is_refused(tmp_path):
+    connection = duckdb.connect(config={"memory_limit": "20MB", "temp_directory": str(tmp_path)})
+    relation = connection.sql("SELECT hash(range) AS age FROM range(6000000)")
+    ages = Schema([Column.integer("age", 0, 9)])
+    with pytest.raises(TableError, match="does not fit into memory"):
+        Vault(relation, ages, GENEROUS)
+    assert connection.sql("SHOW TABLES").fetchall() == []

@@ -37,8 +37,8 @@ class _MethodName(click.ParamType):
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-SYNTHESIZER = _MethodName("synthesize", "SYNTHESIZERS", "auto")
-WEIGHTER = _MethodName("weigh", "WEIGHTERS")
+SYNTHESIZER = _MethodName("synthesizers", "SYNTHESIZERS", "auto")
+WEIGHTER = _MethodName("weights", "WEIGHTERS")
 
 
 def many(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:

@@ -25,9 +25,9 @@ from counterpoise.curation.stages import (
     request,
     settle_schema,
 )
-from counterpoise.curation.work import Work
+from counterpoise.curation.work import Work, open_work
 from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
-from counterpoise.vault import REPLACE, Budget
+from counterpoise.vault import REPLACE, Budget, seal
 from counterpoise.weights import WEIGHTERS, Weighter
 
 
@@ -63,9 +63,9 @@ def release(
     `progress` shows a bar on a terminal or in a notebook; it may be a function instead, which is
     called with the name of each stage and the part of the work done.
 
-    `work` is a folder in which finished stages are kept, as noisy answers. After an interruption
-    the same call with the same table goes on from there and does not pay again; saving the
-    release removes the folder.
+    `work` is a folder in which every charge is written down before the look, and every noisy
+    answer after it. After an interruption the same call with the same table goes on from there and
+    does not pay again; saving the release removes the folder.
 
     >>> import pandas as pd, counterpoise as cp
     >>> table = pd.DataFrame({"smoker": [True, False, False] * 200})
@@ -76,13 +76,14 @@ def release(
     >>> made.replicates.shape == (len(made.table), 80)
     True
     """
+    table = seal(table)
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
     plan = plan_release(schema, budget, synthesizer, weights, rows, target, split)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
-    kept = Work.open(work, request(plan) | asked)
-    with shown(progress, plan) as said:
-        return _run(table, plan, kept, said, replicates, seed)
+    kept = open_work(work, request(plan) | asked, budget, private=seed is None)
+    with kept as found, shown(progress, plan) as said:
+        return _run(table, plan, found, said, replicates, seed)
 
 
 def _run(

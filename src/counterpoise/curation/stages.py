@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import counterpoise
@@ -10,7 +9,7 @@ from counterpoise.bundle.assemble import derived_seed
 from counterpoise.bundle.card import describe
 from counterpoise.bundle.models import model_arrays, read_model
 from counterpoise.curation.plan import Plan
-from counterpoise.curation.work import Work
+from counterpoise.curation.work import Work, require_answers
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
 from counterpoise.synthesizers import SYNTHESIZERS, Model
@@ -33,14 +32,14 @@ def request(plan: Plan) -> dict[str, Any]:
 
 
 def open_vault(table: Any, plan: Plan, kept: Work, seed: int | None) -> Vault:
-    """The vault, with the schema and the ledger that earlier work has got to."""
+    """The vault, with the schema, the charges and the answers that earlier work has got to."""
     settled = kept.notes("domain")
     schema = plan.schema if settled is None else Schema.from_dict(settled["schema"])
-    ledger = kept.ledger()
-    if ledger is not None:
+    require_answers(kept)
+    if kept.journal is not None and (charged := len(kept.journal.ledger().spends)):
         # Noise must not come twice, even where it comes from a seed.
-        seed = derived_seed(seed, 2 + len(ledger.spends))
-    return Vault(table, schema, plan.budget, seed=seed, ledger=ledger)
+        seed = derived_seed(seed, 2 + charged)
+    return Vault(table, schema, plan.budget, seed=seed, journal=kept.journal)
 
 
 def settle_schema(vault: Vault, plan: Plan, kept: Work) -> None:
@@ -48,12 +47,11 @@ def settle_schema(vault: Vault, plan: Plan, kept: Work) -> None:
     if kept.notes("domain") is not None:
         return
     vault.ledger.stage = "domain"
-    with kept.charging(vault.ledger):
-        if plan.domain_share is not None:
-            vault.learn_domain(plan.domain_share, plan.threshold_delta)
-        if plan.chooses_bins:
-            vault.choose_bins(plan.bins_share)
-    kept.keep("domain", vault.ledger, notes={"schema": vault.schema.to_dict()})
+    if plan.domain_share is not None:
+        vault.learn_domain(plan.domain_share, plan.threshold_delta)
+    if plan.chooses_bins:
+        vault.choose_bins(plan.bins_share)
+    kept.keep("domain", notes={"schema": vault.schema.to_dict()})
 
 
 def fit_synthesizer(vault: Vault, plan: Plan, kept: Work) -> Model:
@@ -67,12 +65,8 @@ def fit_synthesizer(vault: Vault, plan: Plan, kept: Work) -> Model:
         found: Model = read_model(SYNTHESIZERS, name, vault.schema, arrays, private=vault.private)
         return found
     vault.ledger.stage = "synthesizer"
-    options: dict[str, Any] = {}
-    if kept.rounds is not None and "checkpoint" in inspect.signature(method.fit).parameters:
-        options["checkpoint"] = kept.rounds
-    with kept.charging(vault.ledger):
-        model = method.fit(vault, share, **options)
-    _keep_model(kept, "synthesizer", vault, method, model)
+    model = method.fit(vault, share)
+    _keep_model(kept, "synthesizer", method, model)
     return model
 
 
@@ -86,14 +80,13 @@ def fit_weights(
         found: WeightModel = read_model(WEIGHTERS, name, vault.schema, arrays)
         return found
     vault.ledger.stage = "weights"
-    with kept.charging(vault.ledger):
-        model = plan.weighter.fit(vault, synthetic, plan.weights_share, redrawable(synthesizer))
-    _keep_model(kept, "weights", vault, plan.weighter, model)
+    model = plan.weighter.fit(vault, synthetic, plan.weights_share, redrawable(synthesizer))
+    _keep_model(kept, "weights", plan.weighter, model)
     return model
 
 
-def _keep_model(kept: Work, stage: str, vault: Vault, method: Any, model: Any) -> None:
-    """Keep a stage; one whose model cannot be saved is asked again, and its answers are lost."""
+def _keep_model(kept: Work, stage: str, method: Any, model: Any) -> None:
+    """Keep a stage; one whose model cannot be saved is fitted again, to the same answers."""
     if kept.folder is None:
         return
     registry: Any = SYNTHESIZERS if stage == "synthesizer" else WEIGHTERS
@@ -101,4 +94,4 @@ def _keep_model(kept: Work, stage: str, vault: Vault, method: Any, model: Any) -
         arrays = model_arrays(registry, method, model)
     except MethodError:
         return
-    kept.keep(stage, vault.ledger, arrays)
+    kept.keep(stage, arrays)

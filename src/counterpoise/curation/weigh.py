@@ -25,13 +25,13 @@ from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, plan_weigh
 from counterpoise.curation.progress import Progress, shown
 from counterpoise.curation.stages import fit_weights, open_vault, request
-from counterpoise.curation.work import Work
+from counterpoise.curation.work import Work, open_work
 from counterpoise.errors import CounterpoiseWarning, TableError
 from counterpoise.schema import Column, Schema
 from counterpoise.schema.encoding import read_values
 from counterpoise.schema.reading import is_moment_like, is_number_like, text_of
 from counterpoise.schema.tables import check_columns, read_table
-from counterpoise.vault import REPLACE, Budget
+from counterpoise.vault import REPLACE, Budget, seal
 from counterpoise.weights import WEIGHTERS, Weighter
 
 CAVEAT = "the synthetic table's own privacy cost is yours to add: this ledger has the weights' only"
@@ -89,15 +89,16 @@ def weigh(
     >>> round(float(np.average(made.table["ill"], weights=made.weights)), 1)
     0.7
     """
+    private = seal(private)
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
     plan = plan_weigh(schema, budget, method, target)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     rows = _public_table(synthetic, plan.schema)
     _warn_once()
     asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
-    kept = Work.open(work, request(plan) | asked)
-    with shown(progress, plan) as said:
-        return _run(private, rows, plan, kept, said, replicates, seed)
+    kept = open_work(work, request(plan) | asked, budget, private=seed is None)
+    with kept as found, shown(progress, plan) as said:
+        return _run(private, rows, plan, found, said, replicates, seed)
 
 
 def _run(

@@ -1,22 +1,19 @@
 """Work that is not finished: what was paid for, kept in a folder, so that a run can go on.
 
-Each finished stage is one file of noisy answers with the ledger up to it, written under a temporary
-name and renamed. A run with the same request goes on from there and does not pay twice; answers
-that were charged and not kept are lost and were never used, so the kept ledger is the whole cost.
-A stage that failed on its answers has shown something: such a run is over, and says so. Nothing
-that depends on private rows is kept but through noise, and so the folder cannot tell one private
-table from another: who runs again promises that the table is the same. Two runs at once must not
-share a folder.
+The journal in the folder has every charge, written before the look, and every answer; a run with
+the same request starts from it, asks again, and is given the same answers. Stages that were
+finished are kept besides, so that their models need not be fitted again: such a file is believed
+only when it carries a mark of this journal, and is otherwise as good as absent. Nothing that
+depends on private rows is kept but through noise, and so the folder cannot tell one private table
+from another: who runs again promises that the table is the same. A lock keeps a second run out.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,14 +21,15 @@ from typing import Any
 import numpy as np
 
 from counterpoise.bundle.archive import read_archive, write_archive
-from counterpoise.errors import BudgetError, BundleError, CounterpoiseError, TableError
-from counterpoise.synthesizers import kept_ledger
-from counterpoise.vault import Ledger
+from counterpoise.disk import locked, plainly, write_whole
+from counterpoise.errors import BudgetError, BundleError
+from counterpoise.vault import Budget, Journal
 
 REQUEST = "request.json"
 STAGES = ("domain", "synthesizer", "weights")
-# That a stage failed, and the rounds of one that can go on in its middle.
-_FAILED, _ROUNDS = "failed", "rounds"
+_JOURNAL, _LOCK = "journal", "lock"
+# The request goes last, when a folder is removed: what is left without it would be in the way.
+_FILES = (*(f"{stage}.npz" for stage in STAGES), _JOURNAL, _LOCK, REQUEST)
 
 
 @dataclass(frozen=True)
@@ -41,133 +39,135 @@ class Work:
     `sampling_seed` makes free draws the same when they are made again.
     """
 
-    folder: Path | None
     sampling_seed: int
-
-    @classmethod
-    def open(cls, folder: str | Path | None, request: Mapping[str, Any]) -> Work:
-        """Start a folder, or go on with one that was started for the same request."""
-        fresh = uuid.uuid4().int % 2**63
-        if folder is None:
-            return cls(None, fresh)
-        path = Path(folder)
-        if not path.exists():
-            path.mkdir(parents=True)
-        if not path.is_dir():
-            raise BundleError(f"work: {path} is not a folder; state another")
-        described = json.loads(json.dumps(request))
-        if not (path / REQUEST).exists():
-            if any(path.iterdir()):
-                raise BundleError(f"work: {path} holds something else; state another folder")
-            _write_json(path / REQUEST, {"request": described, "sampling_seed": fresh})
-            return cls(path, fresh)
-        kept = _read_json(path / REQUEST)
-        if kept["request"] != described:
-            differing = [
-                key
-                for key in sorted({*kept["request"], *described})
-                if kept["request"].get(key) != described.get(key)
-            ]
-            raise BundleError(
-                f"work: {path} was started for another request (it differs in "
-                f"{', '.join(differing)}); state another folder, repeat the request as it was, or "
-                "remove the folder to start anew, which pays again"
-            )
-        opened = cls(path, int(kept["sampling_seed"]))
-        if opened.notes(_FAILED) is not None:
-            raise BudgetError(
-                f"work: the run in {path} failed after it had spent a part of its budget, and its "
-                "error told something of the answers; remove the folder to start anew, which pays "
-                "again"
-            )
-        return opened
-
-    @property
-    def rounds(self) -> Path | None:
-        """The file in which a method may keep what it paid for, before its stage is finished."""
-        return None if self.folder is None else self._file(_ROUNDS)
-
-    def ledger(self) -> Ledger | None:
-        """The ledger up to where the work stands; None when nothing was paid for."""
-        found = [
-            Ledger.from_dict(notes["ledger"])
-            for stage in STAGES
-            if (notes := self.notes(stage)) is not None
-        ]
-        if self.rounds is not None and (partial := kept_ledger(self.rounds)) is not None:
-            found.append(partial)
-        return max(found, key=lambda ledger: len(ledger.spends), default=None)
-
-    def notes(self, stage: str) -> dict[str, Any] | None:
-        """What was noted of a stage, if it is finished."""
-        found = self._read(stage)
-        return None if found is None else found[1]
+    folder: Path | None = None
+    journal: Journal | None = None
 
     def arrays(self, stage: str) -> dict[str, np.ndarray] | None:
-        """The arrays of a stage, if it is finished."""
+        """The arrays of a stage that this run finished; its answers will not be asked for again."""
         found = self._read(stage)
         return None if found is None else found[0]
+
+    def notes(self, stage: str) -> dict[str, Any] | None:
+        """What was noted of a stage that this run finished."""
+        found = self._read(stage)
+        return None if found is None else found[1]
 
     def keep(
         self,
         stage: str,
-        ledger: Ledger,
         arrays: Mapping[str, np.ndarray] | None = None,
         notes: Mapping[str, Any] | None = None,
     ) -> None:
-        """A stage is finished: keep its answers and the ledger up to here."""
-        if self.folder is None:
-            return
-        kept = {**(notes or {}), "ledger": ledger.to_dict()}
-        write_archive(self._file(stage), arrays or {}, kept)
-        if stage == "synthesizer":
-            self._file(_ROUNDS).unlink(missing_ok=True)
-
-    @contextmanager
-    def charging(self, ledger: Ledger) -> Iterator[None]:
-        """Note that a stage failed after it was charged; a table out of reach is no answer."""
-        before = len(ledger.spends)
-        try:
-            yield
-        except TableError:
-            raise
-        except CounterpoiseError:
-            if len(ledger.spends) > before:
-                self.keep(_FAILED, ledger)
-            raise
-
-    def _file(self, stage: str) -> Path:
-        assert self.folder is not None
-        return self.folder / f"{stage}.npz"
+        """A stage is finished: keep what came of it, with the mark of the journal up to here."""
+        if self.folder is not None and self.journal is not None:
+            kept = {**(notes or {}), "mark": self.journal.mark}
+            write_archive(self.folder / f"{stage}.npz", arrays or {}, kept)
 
     def _read(self, stage: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-        if self.folder is None or not self._file(stage).exists():
+        if self.folder is None or self.journal is None:
             return None
-        return read_archive(self._file(stage))
+        try:
+            arrays, notes = read_archive(self.folder / f"{stage}.npz")
+            is_ours = self.journal.skip(str(notes["mark"]))
+        except (BundleError, KeyError, TypeError):
+            return None
+        return (arrays, notes) if is_ours else None
+
+
+@contextmanager
+def open_work(
+    folder: str | Path | None, request: Mapping[str, Any], budget: Budget, private: bool
+) -> Iterator[Work]:
+    """Start a folder, or go on with one that was started for the same request; locked meanwhile."""
+    if folder is None:
+        yield Work(_fresh_seed())
+        return
+    path = _checked_folder(folder)
+    with ExitStack() as held:
+        with plainly(path, "used as a working folder"):
+            path.mkdir(parents=True, exist_ok=True)
+            if not held.enter_context(locked(path / _LOCK)):
+                raise BundleError(
+                    f"work: another run is at work in {path}; wait for it, or state another folder"
+                )
+        _sweep(path)
+        seed = _request_seed(path, json.loads(json.dumps(request)))
+        journal = Journal(path / _JOURNAL, budget, private)
+        yield Work(seed, path, journal)
+
+
+def require_answers(work: Work) -> None:
+    """Refuse a run whose journal owes an answer: its shares add up to all that there was."""
+    if work.journal is not None and work.journal.lost:
+        raise BudgetError(
+            f"work: the run in {work.folder} was killed during the look for "
+            f"{work.journal.lost[0]!r}. Its charge stays and its answer is lost, so what is left "
+            "of the budget no longer pays for the rest; remove the folder to start anew, which "
+            "pays again"
+        )
 
 
 def discard(folder: Path) -> None:
     """Remove a folder of work: its own files, and the folder if nothing else is in it."""
-    for name in (REQUEST, *(f"{stage}.npz" for stage in (*STAGES, _FAILED, _ROUNDS))):
-        (folder / name).unlink(missing_ok=True)
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+    if not folder.is_dir():
+        return
+    with plainly(folder, "removed"), locked(folder / _LOCK) as is_ours:
+        if is_ours:
+            _sweep(folder)
+            for name in _FILES:
+                (folder / name).unlink(missing_ok=True)
+    if is_ours and not any(folder.iterdir()):
+        with suppress(OSError):
+            folder.rmdir()
 
 
-def _write_json(path: Path, values: Mapping[str, Any]) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def _checked_folder(folder: str | Path) -> Path:
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(values, file, indent=2, ensure_ascii=False)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        path = Path(folder)
+        is_other = path.exists() and not path.is_dir()
+    except (TypeError, ValueError, OSError):
+        raise BundleError("work: expected the path of a folder, or None") from None
+    if is_other:
+        raise BundleError(f"work: {path} is not a folder; state another")
+    return path
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _fresh_seed() -> int:
+    return uuid.uuid4().int % 2**63
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a kill left half written: files under temporary names of ours."""
+    for name in _FILES:
+        for file in folder.glob(f".{name}.*"):
+            file.unlink(missing_ok=True)
+
+
+def _request_seed(folder: Path, request: dict[str, Any]) -> int:
+    """The seed of the free draws, of a folder that is new or of the same request."""
+    path = folder / REQUEST
+    if not path.exists():
+        if any(file.name != _LOCK for file in folder.iterdir()):
+            raise BundleError(f"work: {folder} holds something else; state another folder")
+        seed = _fresh_seed()
+        content = json.dumps({"request": request, "sampling_seed": seed}, indent=2).encode()
+        write_whole(path, lambda file: file.write(content), lasting=True)
+        return seed
+    kept, seed = _read_request(path)
+    if kept != request:
+        differing = [key for key in sorted({*kept, *request}) if kept.get(key) != request.get(key)]
+        raise BundleError(
+            f"work: {folder} was started for another request (it differs in "
+            f"{', '.join(differing)}); state another folder, repeat the request as it was, or "
+            "remove the folder to start anew, which pays again"
+        )
+    return seed
+
+
+def _read_request(path: Path) -> tuple[dict[str, Any], int]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return {"request": dict(found["request"]), "sampling_seed": int(found["sampling_seed"])}
+        return dict(found["request"]), int(found["sampling_seed"])
     except (OSError, ValueError, KeyError, TypeError):
         raise BundleError(f"work: {path} is damaged; remove its folder to start anew") from None

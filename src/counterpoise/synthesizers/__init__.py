@@ -1,7 +1,6 @@
 """Synthesizers: models of a private table, fitted on a vault's noised answers alone."""
 
 from counterpoise.synthesizers.aim import Aim, AimModel
-from counterpoise.synthesizers.checkpoint import kept_ledger
 from counterpoise.synthesizers.histogram import Histogram
 from counterpoise.synthesizers.independent import Independent, IndependentModel
 from counterpoise.synthesizers.marginal_model import MarginalAnswer, MarginalModel
@@ -24,5 +23,4 @@ __all__ = [
     "Mst",
     "PrivBayes",
     "Synthesizer",
-    "kept_ledger",
 ]

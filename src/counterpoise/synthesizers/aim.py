@@ -16,13 +16,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from counterpoise.errors import BudgetError, MethodError
-from counterpoise.synthesizers.checkpoint import Checkpoint, Progress
 from counterpoise.synthesizers.graphical import (
     Columns,
     Domain,
@@ -78,12 +76,8 @@ class Aim:
         if not 0 < self.first_part < 1:
             raise MethodError("aim: first_part has to be between 0 and 1")
 
-    def fit(self, vault: Vault, share: Share, *, checkpoint: str | Path | None = None) -> AimModel:
-        """Measure round by round until the share is spent.
-
-        With a `checkpoint` all that was paid for is kept in that file after every round. When the
-        file is there, the work goes on from it, on a vault opened with `ledger=kept_ledger(file)`.
-        """
+    def fit(self, vault: Vault, share: Share) -> AimModel:
+        """Measure round by round until the share is spent."""
         if share.pure:
             raise BudgetError("aim needs delta > 0: state a delta, or choose 'privbayes'")
         domain = domain_of(vault.schema)
@@ -91,9 +85,7 @@ class Aim:
             vault.schema.index(self.target)
         if self.workload is not None:
             check_workload(domain, self.workload)
-        kept = None if checkpoint is None else Checkpoint(Path(checkpoint), self._job(vault, share))
-        progress = kept.resume(vault) if kept is not None else None
-        progress = progress or _begin(vault, domain, share, self)
+        progress = _begin(vault, domain, share, self)
         total = total_of(vault, progress.measured)
         weights = self._candidates(domain, total, vault, share)
         graph = fit(domain, progress.measured, total=total)
@@ -110,18 +102,8 @@ class Aim:
             progress = replace(progress, measured=measured, left=left)
             if _taught_little(before, graph, measurement):
                 progress = _grow(progress)
-            if kept is not None:
-                kept.keep(progress, vault.ledger)
         graph = fit(domain, progress.measured, total=total, warm_start=graph)
         return AimModel(vault.schema, graph, progress.measured, vault.private, last)
-
-    def _job(self, vault: Vault, share: Share) -> dict[str, object]:
-        return {
-            "method": "aim",
-            "parameters": asdict(self),
-            "schema": vault.schema.to_dict(),
-            "share": share.amount,
-        }
 
     def _candidates(
         self, domain: Domain, total: float, vault: Vault, share: Share
@@ -139,6 +121,15 @@ class Aim:
             for clique, weight in candidate_weights(domain, workload, self.target).items()
             if domain.cells(clique) <= most or len(clique) == 1
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """Measured tables so far, the rho that is left, and the rho of the next round."""
+
+    measured: tuple[Measurement, ...]
+    left: float
+    round_amount: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,17 +1,19 @@
 """The vault: the only room with private rows. Budget, ledger, noise, queries, storage.
 
-A query is a file here: its sensitivity and charge in the opening paragraph, the charge before
-the look in its body, an answer that holds noised values only, a method of `Vault` that calls
-it, and an audit in `tests/audits`. Noisy gradients and teacher votes belong beside the ones
-that are here.
+A query is a file here: its sensitivity and charge in the opening paragraph, a look that takes the
+rows and returns noised values only, which it hands to `Vault._ask` with its event, a method of
+`Vault` that calls it, and an audit in `tests/audits`. Noisy gradients and teacher votes belong
+beside the ones that are here.
 """
 
+from counterpoise.vault.boundary import seal
 from counterpoise.vault.bounds import NoisyBounds
 from counterpoise.vault.budget import ADD_REMOVE, REPLACE, Budget, Share
 from counterpoise.vault.categories import NoisyCategories
 from counterpoise.vault.counting import count_noise
 from counterpoise.vault.counts import NoisyCounts
 from counterpoise.vault.domain import MOST_BINS, threshold_delta
+from counterpoise.vault.journal import Journal
 from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.minimise import LogisticLoss, Loss, NoisyMinimiser
 from counterpoise.vault.perturbation import NoiseLaw, Perturbation, operator_norm, perturbation_for
@@ -28,6 +30,7 @@ __all__ = [
     "Budget",
     "Dependence",
     "FeatureMap",
+    "Journal",
     "Ledger",
     "LogisticLoss",
     "Loss",
@@ -48,5 +51,6 @@ __all__ = [
     "count_noise",
     "operator_norm",
     "perturbation_for",
+    "seal",
     "threshold_delta",
 ]

@@ -18,6 +18,8 @@ from counterpoise.errors import VaultError
 from counterpoise.schema import Column
 from counterpoise.vault.budget import Share
 from counterpoise.vault.counting import count_noise
+from counterpoise.vault.noise import Noise
+from counterpoise.vault.storage import Storage
 
 if TYPE_CHECKING:
     from counterpoise.vault.vault import Vault
@@ -43,12 +45,15 @@ class NoisyBounds:
 def bounds(vault: Vault, column: str, share: Share) -> NoisyBounds:
     """Estimate the bounds of a numeric or date column; charges one contingency table."""
     provisional = _provisional_column(vault.schema[column])
-    vault._storage.require_uncoded()
+    vault._require_unsettled()
     noise = count_noise(vault.budget, share)
-    vault._charge(f"bounds of {column}", noise.event)
-    exact = vault._storage.provisional_counts(provisional)
+
+    def look(storage: Storage, source: Noise) -> np.ndarray:
+        return noise.add(source, storage.provisional_counts(provisional))
+
+    noised = vault._ask(f"bounds of {column}", noise.event, look)
     threshold = noise.exceeded_by_chance(provisional.cells, _FALSE_ALARM)
-    occupied = np.flatnonzero(noise.add(vault._noise, exact) > threshold)
+    occupied = np.flatnonzero(noised > threshold)
     if len(occupied) == 0:
         raise VaultError(
             f"bounds of {column!r}: no range stands clear of the noise; state the bounds in the "

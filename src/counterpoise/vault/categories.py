@@ -17,6 +17,8 @@ from scipy.stats import norm
 from counterpoise.errors import VaultError
 from counterpoise.vault.budget import REPLACE, Share
 from counterpoise.vault.events import GaussianDpEvent
+from counterpoise.vault.noise import Noise
+from counterpoise.vault.storage import Storage
 
 if TYPE_CHECKING:
     from counterpoise.vault.vault import Vault
@@ -38,14 +40,18 @@ def categories(vault: Vault, column: str, share: Share, delta: float) -> NoisyCa
         raise VaultError(f"categories of {column!r}: expected a categorical column")
     if not 0 < delta < 1:
         raise VaultError(f"categories of {column!r}: expected delta between 0 and 1")
-    vault._storage.require_uncoded()
+    vault._require_unsettled()
     l2_sensitivity, _ = vault.budget.count_sensitivity()
     scale = share.gaussian_scale(l2_sensitivity)
     threshold = _threshold(scale, delta, vault.budget.max_rows_per_person, vault.budget.neighbours)
-    vault._charge(f"categories of {column}", GaussianDpEvent(scale / l2_sensitivity), delta)
-    values, exact = vault._storage.distinct(column)
-    listed = vault._noise.gaussian(exact, scale) >= threshold
-    kept = sorted(value for value, keep in zip(values, listed, strict=True) if keep)
+    event = GaussianDpEvent(scale / l2_sensitivity)
+
+    def look(storage: Storage, source: Noise) -> list[str]:
+        values, exact = storage.distinct(column)
+        listed = source.gaussian(exact, scale) >= threshold
+        return sorted(value for value, keep in zip(values, listed, strict=True) if keep)
+
+    kept = vault._ask(f"categories of {column}", event, look, delta=delta)
     return NoisyCategories(column, tuple(kept), threshold, vault.private)
 
 

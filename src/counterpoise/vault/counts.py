@@ -18,6 +18,8 @@ import numpy as np
 from counterpoise.errors import VaultError
 from counterpoise.vault.budget import Share
 from counterpoise.vault.counting import count_noise
+from counterpoise.vault.noise import Noise
+from counterpoise.vault.storage import Storage
 
 if TYPE_CHECKING:
     from counterpoise.vault.vault import Vault
@@ -45,10 +47,14 @@ def counts(vault: Vault, cliques: Sequence[Sequence[str]], share: Share) -> list
     for clique in wanted:
         check_clique(vault, clique)
     noise = count_noise(vault.budget, share, len(wanted))
-    vault._charge(describe_cliques(wanted), noise.event)
-    exact = vault._storage.counts(wanted)
-    noised = noise.add(vault._noise, np.concatenate([table.ravel() for table in exact]))
-    parts = np.split(noised, np.cumsum([table.size for table in exact])[:-1])
+
+    def look(storage: Storage, source: Noise) -> np.ndarray:
+        exact = storage.counts(wanted)
+        return noise.add(source, np.concatenate([table.ravel() for table in exact]))
+
+    noised = vault._ask(describe_cliques(wanted), noise.event, look, {"cliques": wanted})
+    sizes = [math.prod(vault.schema.shape(clique)) for clique in wanted]
+    parts = np.split(noised, np.cumsum(sizes)[:-1])
     return [
         NoisyCounts(
             clique,

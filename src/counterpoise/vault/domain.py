@@ -65,7 +65,7 @@ def choose_bins(vault: Vault, share: Share | None = None) -> Schema:
     With b bins a column, a cell of two columns holds n / b^2 rows on average. That is to be no
     less than the noise of counting every column once with the whole budget, or bins starve.
     """
-    vault._storage.require_uncoded()
+    vault._require_unsettled()
     rows = max(1, total(vault, share).value)
     noise = count_noise(vault.budget, vault.budget.whole, len(vault.schema)).deviation
     bins = round(min(max(math.sqrt(rows / noise), FEWEST_BINS), MOST_BINS))

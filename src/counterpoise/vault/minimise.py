@@ -31,7 +31,7 @@ from counterpoise.errors import VaultError
 from counterpoise.schema import Coded
 from counterpoise.vault.budget import Share
 from counterpoise.vault.newton import newton
-from counterpoise.vault.noise import Grid
+from counterpoise.vault.noise import Grid, Noise
 from counterpoise.vault.perturbation import (
     INEXACTNESS,
     LARGEST_MOVE,
@@ -39,6 +39,7 @@ from counterpoise.vault.perturbation import (
     operator_norm,
     perturbation_for,
 )
+from counterpoise.vault.storage import Storage
 from counterpoise.vault.sums import FeatureMap, clip
 
 if TYPE_CHECKING:
@@ -140,33 +141,46 @@ def minimise(
     what = f"minimiser of {size} features"
     if matrix is not None:
         what = f"{len(matrix)} outputs of a {what}"
-    vault._charge(what if noise != "none" else f"{what}, WITHOUT NOISE", law.event)
-    private = _Rows(vault, features, bound, size)
-
-    # In u = b - c: the pull lambda u is then exact to the last bit of u, however small it is
-    # beside c. All private rows together move u by no more than their number times D2.
-    def derivatives(moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        point = start + moved
-        gradient, hessian = regularisation * moved, regularisation * np.eye(size)
-        for label, batches in ((1.0, private), (-1.0, (against,))):
-            for values in batches:
-                first, second = loss.derivatives(label * (values @ point))
-                gradient += values.T @ (label * first) / rows
-                hessian += (values * second[:, None]).T @ values / rows
-        return gradient, hessian
-
     # Half of g = INEXACTNESS slope R / m; the other half is for rounding.
     gradient_norm = INEXACTNESS / 2 * loss.slope * bound / rows
-    solved = newton(derivatives, np.zeros(size), loss.steepening * bound, gradient_norm)
-    values = exact = solved if matrix is None else matrix @ solved
-    if law.law != "none":
-        grid = Grid(law.step)
+
+    def look(storage: Storage, source: Noise) -> np.ndarray:
+        private = _Rows(storage, features, bound, size)
+
+        # In u = b - c: the pull lambda u is then exact to the last bit of u, however small it is
+        # beside c. All private rows together move u by no more than their number times D2.
+        def derivatives(moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            point = start + moved
+            gradient, hessian = regularisation * moved, regularisation * np.eye(size)
+            for label, batches in ((1.0, private), (-1.0, (against,))):
+                for values in batches:
+                    first, second = loss.derivatives(label * (values @ point))
+                    gradient += values.T @ (label * first) / rows
+                    hessian += (values * second[:, None]).T @ values / rows
+            return gradient, hessian
+
+        solved = newton(derivatives, np.zeros(size), loss.steepening * bound, gradient_norm)
+        exact = solved if matrix is None else matrix @ solved
+        if law.law == "none":
+            return exact
         draw = {
-            "gaussian": vault._noise.gaussian,
-            "l2-laplace": vault._noise.l2_laplace,
-            "laplace": vault._noise.laplace,
+            "gaussian": source.gaussian,
+            "l2-laplace": source.l2_laplace,
+            "laplace": source.laplace,
         }[law.law]
-        values = grid.values(draw(grid.round(exact), law.scale / grid.step))
+        grid = Grid(law.step)
+        return grid.values(draw(grid.round(exact), law.scale / grid.step))
+
+    asked = {
+        "features": tuple(features.names),
+        "bound": bound,
+        "rows": rows,
+        "regularisation": regularisation,
+        "law": law.law,
+        "outputs": None if matrix is None else matrix.shape,
+    }
+    query = what if noise != "none" else f"{what}, WITHOUT NOISE"
+    values = vault._ask(query, law.event, look, asked)
     # The centre is public and comes back after the noise.
     values = values + (start if matrix is None else matrix @ start)
     return NoisyMinimiser(values, law.scale, law.law, law.sensitivity, vault.private)
@@ -175,8 +189,8 @@ def minimise(
 class _Rows:
     """The private rows' features, in batches, as often as one asks; for one query."""
 
-    def __init__(self, vault: Vault, features: FeatureMap, bound: float, size: int):
-        self._vault, self._features, self._bound, self._size = vault, features, bound, size
+    def __init__(self, storage: Storage, features: FeatureMap, bound: float, size: int):
+        self._storage, self._features, self._bound, self._size = storage, features, bound, size
         self._only: np.ndarray | None = None
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -184,7 +198,7 @@ class _Rows:
             yield self._only
             return
         batches = 0
-        for rows in self._vault._storage.batches(max(1, _BATCH_CELLS // self._size)):
+        for rows in self._storage.batches(max(1, _BATCH_CELLS // self._size)):
             batches += 1
             last = _clipped(self._features, rows, self._bound, self._size)
             yield last

@@ -19,8 +19,10 @@ import numpy as np
 
 from counterpoise.errors import VaultError
 from counterpoise.vault.budget import Share
-from counterpoise.vault.events import ExponentialDpEvent
+from counterpoise.vault.events import ExponentialDpEvent, SelfComposedDpEvent
+from counterpoise.vault.noise import Noise
 from counterpoise.vault.select import exponential_choice
+from counterpoise.vault.storage import Storage
 
 if TYPE_CHECKING:
     from counterpoise.vault.vault import Vault
@@ -49,30 +51,31 @@ def quantiles(
     if not vault.schema[column].is_numeric:
         raise VaultError(f"quantiles of {column!r}: expected a numeric or date column")
     levels = math.ceil(math.log2(len(wanted) + 1))
-    level_share = share.part(1 / levels)
-    for level in range(levels):
-        vault._charge(
-            f"quantiles of {column}, level {level + 1} of {levels}",
-            ExponentialDpEvent(level_share.selection_epsilon),
-        )
-    cells = vault._storage.unit_counts(column, GRID_CELLS)
-    below = np.concatenate([[0], np.cumsum(cells)])  # rows below each grid point
+    epsilon = share.part(1 / levels).selection_epsilon
+    event = SelfComposedDpEvent(ExponentialDpEvent(epsilon), levels)
     sensitivity = vault.budget.row_sensitivity(1.0)
 
-    def choose(first: int, last: int, part: tuple[float, ...]) -> list[int]:
-        """Grid points for the probabilities in `part`, between the points first and last."""
-        if not part:
-            return []
-        middle = len(part) // 2
-        rows = below[last] - below[first]
-        target = below[first] + part[middle] * rows
-        points = np.arange(first, last + 1)
-        scores = -np.abs(below[points] - target)
-        # Every point of a stretch without rows has the same score; that is as it should be.
-        cut = first + exponential_choice(vault, scores, sensitivity, level_share.selection_epsilon)
-        left = tuple(q / part[middle] for q in part[:middle])
-        right = tuple((q - part[middle]) / (1 - part[middle]) for q in part[middle + 1 :])
-        return [*choose(first, cut, left), cut, *choose(cut, last, right)]
+    def look(storage: Storage, source: Noise) -> np.ndarray:
+        # Rows below each grid point.
+        below = np.concatenate([[0], np.cumsum(storage.unit_counts(column, GRID_CELLS))])
 
-    points = choose(0, GRID_CELLS, wanted)
-    return NoisyQuantiles(column, wanted, np.array(points) / GRID_CELLS, vault.private)
+        def choose(first: int, last: int, part: tuple[float, ...]) -> list[int]:
+            """Grid points for the probabilities in `part`, between the points first and last."""
+            if not part:
+                return []
+            middle = len(part) // 2
+            rows = below[last] - below[first]
+            target = below[first] + part[middle] * rows
+            points = np.arange(first, last + 1)
+            scores = -np.abs(below[points] - target)
+            # Every point of a stretch without rows has the same score; that is as it should be.
+            cut = first + exponential_choice(source, scores, sensitivity, epsilon)
+            left = tuple(q / part[middle] for q in part[:middle])
+            right = tuple((q - part[middle]) / (1 - part[middle]) for q in part[middle + 1 :])
+            return [*choose(first, cut, left), cut, *choose(cut, last, right)]
+
+        return np.array(choose(0, GRID_CELLS, wanted))
+
+    query = f"quantiles of {column}, {levels} levels of halving"
+    points = vault._ask(query, event, look, {"probabilities": wanted})
+    return NoisyQuantiles(column, wanted, points / GRID_CELLS, vault.private)

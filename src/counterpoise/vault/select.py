@@ -18,6 +18,8 @@ from counterpoise.errors import VaultError
 from counterpoise.vault.budget import Budget, Share
 from counterpoise.vault.counts import check_clique
 from counterpoise.vault.events import ExponentialDpEvent
+from counterpoise.vault.noise import Noise
+from counterpoise.vault.storage import Storage
 
 if TYPE_CHECKING:
     from counterpoise.vault.vault import Vault
@@ -119,17 +121,21 @@ def select(vault: Vault, candidates: Sequence[Sequence[str]], score: Score, shar
     sensitivity = score.sensitivity(vault.budget)
     if not sensitivity > 0:
         raise VaultError("select: a score that no row can change has nothing to choose by")
-    vault._charge(
-        f"selection among {len(wanted)} marginals", ExponentialDpEvent(share.selection_epsilon)
-    )
-    scores = score.values(vault._storage.counts(wanted))
-    return exponential_choice(vault, scores, sensitivity, share.selection_epsilon)
+    epsilon = share.selection_epsilon
+
+    def look(storage: Storage, source: Noise) -> np.ndarray:
+        scores = score.values(storage.counts(wanted))
+        return np.array([exponential_choice(source, scores, sensitivity, epsilon)])
+
+    query = f"selection among {len(wanted)} marginals"
+    asked = {"candidates": wanted, "score": type(score).__name__}
+    return int(vault._ask(query, ExponentialDpEvent(epsilon), look, asked)[0])
 
 
-def exponential_choice(vault: Vault, scores: np.ndarray, sensitivity: float, epsilon: float) -> int:
+def exponential_choice(noise: Noise, scores: np.ndarray, sensitivity: float, epsilon: float) -> int:
     """Draw an index by the exponential mechanism; the caller has charged it."""
     step = sensitivity * _SCORE_PLACES
     # Rounding moves a score by at most half a step, so a difference by at most one; another step
     # covers the floating-point error of the score itself, up to a thousand million rows.
     rate = epsilon * step / (2 * (sensitivity + 2 * step))
-    return vault._noise.choose(np.rint(np.asarray(scores) / step).astype(np.int64), rate)
+    return noise.choose(np.rint(np.asarray(scores) / step).astype(np.int64), rate)

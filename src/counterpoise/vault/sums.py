@@ -18,7 +18,8 @@ from counterpoise.errors import VaultError
 from counterpoise.schema import Coded
 from counterpoise.vault.budget import Share
 from counterpoise.vault.events import DpEvent, GaussianDpEvent, PureDpEvent
-from counterpoise.vault.noise import Grid
+from counterpoise.vault.noise import Grid, Noise
+from counterpoise.vault.storage import Storage
 
 if TYPE_CHECKING:
     from counterpoise.vault.vault import Vault
@@ -70,16 +71,20 @@ def sums(vault: Vault, features: FeatureMap, bound: float, share: Share) -> Nois
     else:
         law, scale = "gaussian", share.gaussian_scale(sensitivity)
         event = GaussianDpEvent(scale / sensitivity)
-    vault._charge(f"sums of {size} features", event)
-    exact = np.zeros(size, dtype=np.int64)
-    for rows in vault._storage.batches(max(1, _BATCH_CELLS // size)):
-        values = np.asarray(features(rows), dtype=float)
-        if values.shape != (len(rows), size):
-            # One record more must be one vector more, or the bound does not hold.
-            raise VaultError(f"sums: the features have to be one vector of {size} a row")
-        exact += grid.round(clip(values, bound)).sum(axis=0)
-    draw = vault._noise.l2_laplace if share.pure else vault._noise.gaussian
-    values = grid.values(draw(exact, scale / grid.step))
+
+    def look(storage: Storage, source: Noise) -> np.ndarray:
+        exact = np.zeros(size, dtype=np.int64)
+        for rows in storage.batches(max(1, _BATCH_CELLS // size)):
+            values = np.asarray(features(rows), dtype=float)
+            if values.shape != (len(rows), size):
+                # One record more must be one vector more, or the bound does not hold.
+                raise VaultError(f"sums: the features have to be one vector of {size} a row")
+            exact += grid.round(clip(values, bound)).sum(axis=0)
+        draw = source.l2_laplace if share.pure else source.gaussian
+        return draw(exact, scale / grid.step)
+
+    asked = {"features": tuple(features.names), "bound": bound}
+    values = grid.values(vault._ask(f"sums of {size} features", event, look, asked))
     return NoisySums(tuple(features.names), values, scale, law, vault.private)
 
 

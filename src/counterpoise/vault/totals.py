@@ -14,6 +14,8 @@ import numpy as np
 from counterpoise.errors import BudgetError
 from counterpoise.vault.budget import REPLACE, Share
 from counterpoise.vault.counting import count_noise
+from counterpoise.vault.noise import Noise
+from counterpoise.vault.storage import Storage
 
 if TYPE_CHECKING:
     from counterpoise.vault.vault import Vault
@@ -31,10 +33,13 @@ class NoisyTotal:
 def total(vault: Vault, share: Share | None = None) -> NoisyTotal:
     """Count the rows; charges one event under add/remove, nothing under replace-one."""
     if vault.budget.neighbours is REPLACE:
-        return NoisyTotal(vault._storage.rows(), 0.0, vault.private)
+        return NoisyTotal(vault._public_rows(), 0.0, vault.private)
     if share is None:
         raise BudgetError("the number of rows is private under add/remove: state a share for it")
     noise = count_noise(vault.budget, share)
-    vault._charge("number of rows", noise.event)
-    noised = noise.add(vault._noise, np.array([vault._storage.rows()]))
+
+    def look(storage: Storage, source: Noise) -> np.ndarray:
+        return noise.add(source, np.array([storage.rows()]))
+
+    noised = vault._ask("number of rows", noise.event, look)
     return NoisyTotal(int(noised[0]), noise.deviation, vault.private)

@@ -2,14 +2,17 @@
 
 It is opened with a table, a public schema and a budget, charges each query to its ledger before
 it looks, and is closed when the work is done. Nothing outside this room touches its storage;
-what it returns holds noised answers only. [PRIVACY: ground rules 1 to 6]
+what it returns holds noised answers only. There is one door, `_ask`, for one query at a time:
+charge it, write the charge down, look behind the boundary, keep the answer.
+[PRIVACY: ground rules 1 to 6, 10]
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -24,12 +27,17 @@ from counterpoise.vault import quantiles as quantiles_query
 from counterpoise.vault import select as select_query
 from counterpoise.vault import sums as sums_query
 from counterpoise.vault import totals as totals_query
-from counterpoise.vault.budget import Budget, Share
+from counterpoise.vault.boundary import behind, seal, unseal
+from counterpoise.vault.budget import REPLACE, Budget, Share
 from counterpoise.vault.events import DpEvent
-from counterpoise.vault.ledger import Ledger
+from counterpoise.vault.journal import Journal, question
+from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.noise import Noise
+from counterpoise.vault.patience import patiently
 from counterpoise.vault.perturbation import NoiseLaw
 from counterpoise.vault.storage import Storage, StorageKind, open_storage
+
+Answer = TypeVar("Answer", np.ndarray, list[str])
 
 
 class Vault:
@@ -40,7 +48,9 @@ class Vault:
     has to be public knowledge. `storage` is "memory", "duckdb" (a file or relation stays where it
     is, and may be larger than memory) or "auto": files below 64 MB go to memory. A `seed` makes
     the noise repeatable, for tests and teaching, and everything that comes out `private=False`.
-    A `ledger` of earlier work under the same budget is carried on.
+    A `ledger` of earlier work under the same budget is carried on. With a `journal` every charge is
+    on disk before the look, and an answer that was paid for earlier is given again, not drawn anew.
+    Several threads may ask; one is answered at a time.
 
     >>> import pandas as pd
     >>> from counterpoise.schema import Column, Schema
@@ -64,17 +74,29 @@ class Vault:
         storage: StorageKind = "auto",
         seed: int | None = None,
         ledger: Ledger | None = None,
+        journal: Journal | None = None,
     ):
+        table = seal(table)  # from here on no frame shows it
+        self._open_storage: Storage | None = None
         public = Schema.read(schema)
         public.require_public()
         self.schema = public
         self.budget = budget
         self._noise = Noise(seed)
+        self._journal = journal
+        self._lock = threading.RLock()
+        self._is_looking = False
+        if journal is not None:
+            if ledger is not None:
+                raise VaultError("ledger: a journal has its own; state one of the two")
+            ledger = journal.ledger()
         self.ledger = Ledger(budget, private=self._noise.private) if ledger is None else ledger
         if self.ledger.budget != budget:
             raise VaultError("ledger: expected one under the budget that the vault is opened with")
         self.ledger.private = self.ledger.private and self._noise.private
-        self._open_storage: Storage | None = open_storage(table, public, storage)
+        self._open_storage = behind(
+            lambda: open_storage(unseal(table), public, storage), "opening the table"
+        )
 
     @property
     def private(self) -> bool:
@@ -160,9 +182,10 @@ class Vault:
 
     def close(self) -> None:
         """Let go of the private rows; a closed vault answers nothing."""
-        if self._open_storage is not None:
-            self._open_storage.close()
-            self._open_storage = None
+        with self._lock:
+            if self._open_storage is not None:
+                behind(self._open_storage.close, "closing the table")
+                self._open_storage = None
 
     def __enter__(self) -> Vault:
         return self
@@ -188,10 +211,54 @@ class Vault:
         assert self._open_storage is not None
         return self._open_storage
 
-    def _charge(self, query: str, event: DpEvent, delta: float = 0.0) -> None:
-        """Charge a look that is about to happen; a closed vault charges nothing."""
-        self._require_open()
-        self.ledger.spend(query, event, delta)
+    def _ask(
+        self,
+        query: str,
+        event: DpEvent,
+        look: Callable[[Storage, Noise], Answer],
+        asked: Mapping[str, Any] | None = None,
+        *,
+        delta: float = 0.0,
+    ) -> Answer:
+        """The one door: charge, write the charge down, look, keep the answer.
+
+        `look` gets the private rows and returns what is noised; `asked` is what, beside the query's
+        name and its charge, tells it from others. A closed vault charges nothing.
+        """
+        with self._lock:
+            storage = self._storage
+            if self._is_looking:
+                raise VaultError(f"{query!r}: a query cannot be asked from within another one")
+            spend = Spend(self.ledger.stage, query, event, delta)
+            wanted = question(spend.stage, spend.to_dict(), asked or {})
+            if self._journal is not None:
+                known = self._journal.answer(wanted)
+                if known is not None:
+                    return known  # type: ignore[return-value]
+            self.ledger.spend(query, event, delta)
+            with patiently(wait=self._journal is not None):
+                if self._journal is not None:
+                    self._journal.charge(spend, wanted)
+                self._is_looking = True
+                try:
+                    answer = behind(lambda: look(storage, self._noise), query)
+                finally:
+                    self._is_looking = False
+                if self._journal is not None:
+                    self._journal.keep(answer)
+            return answer
+
+    def _public_rows(self) -> int:
+        """The number of rows, where it is public."""
+        if self.budget.neighbours is not REPLACE:
+            raise VaultError("the number of rows is private under add/remove")
+        with self._lock:
+            return behind(self._storage.rows, "number of rows")
+
+    def _require_unsettled(self) -> None:
+        """Refuse when it is too late to say more of the domain."""
+        with self._lock:
+            self._storage.require_uncoded()
 
     def _require_open(self) -> None:
         if self._open_storage is None:
@@ -200,5 +267,6 @@ class Vault:
     def _settle(self, schema: Schema) -> None:
         """Go on with a schema whose open parts have been paid for."""
         schema.require_complete()
-        self._storage.settle(schema)
-        self.schema = schema
+        with self._lock:
+            self._storage.settle(schema)
+            self.schema = schema

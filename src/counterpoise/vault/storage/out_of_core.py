@@ -1,18 +1,23 @@
 """Private rows where they are, scanned by DuckDB: for files and tables larger than memory.
 
 The coding of each column is a SQL expression, so contingency tables come from GROUP BY, many
-of them in one scan by GROUPING SETS, and the rows are never loaded. Our connection may not spill
-to disk; a relation of the caller's keeps the caller's settings. DuckDB's errors quote rows, so
-they are replaced.
+of them in one scan by GROUPING SETS, and the rows of a file are never loaded. A relation of the
+caller's is run once and its result is kept in memory: run again, it might give other rows, and a
+row could count any number of times. Our connection may not spill to disk, and such a result that
+had to be spilled is refused. DuckDB's errors quote rows, so they are replaced.
 """
 
+import contextlib
 import math
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 
+from counterpoise.errors import TableError
 from counterpoise.schema import (
     Coded,
     Column,
@@ -45,7 +50,10 @@ class DuckDBStorage:
         self._connection.execute("SET preserve_insertion_order = false")
         self._relation = as_relation(table, self._connection)
         self._is_ours = self._relation is not table
+        self._kept = "" if self._is_ours else f"counterpoise_{uuid.uuid4().hex}"
         self._cache = CountCache()
+        if self._kept:
+            self._run_once()
 
     def rows(self) -> int:
         """The number of rows."""
@@ -115,8 +123,35 @@ class DuckDBStorage:
     def close(self) -> None:
         """Let go of the table, and of the counts that were remembered."""
         self._cache.clear()
+        if self._kept:
+            self._drop()
         del self._relation
         self._connection.close()
+
+    def _run_once(self) -> None:
+        """Run the caller's relation, and go on with what came out of it."""
+        names = ", ".join(quote_name(name) for name in self._schema.names)
+        keep = f"CREATE TEMP TABLE {self._kept} AS SELECT {names} FROM private_rows"
+        with private_errors("the relation"):
+            try:
+                self._relation.query("private_rows", keep)
+                kept = self._relation.query("private_rows", f"SELECT * FROM {self._kept}")
+                assert kept is not None
+                self._relation = kept
+                spilled = self._ask("SELECT count(*) AS n FROM duckdb_temporary_files()")["n"][0]
+            except BaseException:
+                self._drop()
+                raise
+        if spilled:
+            self._drop()
+            raise TableError(
+                "the relation does not fit into memory, and would be written to disk as it is; "
+                "write it to a Parquet file of your own, and hand over its path"
+            )
+
+    def _drop(self) -> None:
+        with contextlib.suppress(duckdb.Error):
+            self._relation.query("private_rows", f"DROP TABLE IF EXISTS {self._kept}")
 
     def _scan(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
         """The tables of a few cliques, in one pass over the rows."""

@@ -1,0 +1,272 @@
+"""Charges are on disk before the look, and what was looked at is never drawn anew."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from counterpoise.errors import BudgetError, BundleError, VaultError
+from counterpoise.schema import Column, Schema
+from counterpoise.vault import Budget, Journal, MarginalError, Spend, Vault
+from counterpoise.vault.events import GaussianDpEvent
+
+BUDGET = Budget(4.0, 1e-6)
+SCHEMA = Schema(
+    [
+        Column.categorical("sex", ["F", "M"]),
+        Column.integer("age", 0, 99, bins=4),
+    ]
+)
+OPEN = Schema([Column.categorical("sex"), Column.integer("age")]).pay("sex").pay("age")
+
+
+class Features:
+    names = ("one", "two")
+
+    def __call__(self, rows):
+        return rows.units
+
+
+def table(rows=2000):
+    generator = np.random.default_rng(0)
+    return pd.DataFrame(
+        {"sex": generator.choice(["F", "M"], rows), "age": generator.integers(1, 90, rows)}
+    )
+
+
+QUERIES = {
+    "counts": (SCHEMA, lambda vault, part: vault.counts([("sex", "age"), ("age",)], part)),
+    "total": (SCHEMA, lambda vault, part: vault.total(part)),
+    "sums": (SCHEMA, lambda vault, part: vault.sums(Features(), 2.0, part)),
+    "minimise": (
+        SCHEMA,
+        lambda vault, part: vault.minimise(
+            Features(), 2.0, SCHEMA.encode(table(50)), part, rows=2000, regularisation=0.5
+        ),
+    ),
+    "select": (
+        SCHEMA,
+        lambda vault, part: vault.select(
+            [("sex",), ("age",)] * 20,
+            MarginalError([np.zeros(2), np.zeros(4)] * 20, np.ones(40), np.zeros(40)),
+            part,
+        ),
+    ),
+    "quantiles": (SCHEMA, lambda vault, part: vault.quantiles("age", [0.2, 0.5, 0.8], part)),
+    "bounds": (OPEN, lambda vault, part: vault.bounds("age", part)),
+    "categories": (OPEN, lambda vault, part: vault.categories("sex", part, 1e-7)),
+}
+
+
+def same(one, other):
+    if isinstance(one, list):
+        return all(same(*pair) for pair in zip(one, other, strict=True))
+    if not hasattr(one, "__dict__"):
+        return one == other
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in vars(one))
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_an_answer_that_was_paid_for_is_given_again(name, tmp_path):
+    schema, ask = QUERIES[name]
+    part = BUDGET.whole.part(0.05)
+    answers = []
+    for _ in range(2):
+        journal = Journal(tmp_path / "journal", BUDGET)
+        with Vault(table(), schema, BUDGET, journal=journal) as vault:
+            answers.append([ask(vault, part) for _ in range(3)])
+            assert len(vault.ledger.spends) == 3
+    assert same(answers[0], answers[1])
+    # And once they are used up, the same question is another look, and charged.
+    with Vault(table(), schema, BUDGET, journal=Journal(tmp_path / "journal", BUDGET)) as vault:
+        for _ in range(4):
+            ask(vault, part)
+        assert len(vault.ledger.spends) == 4
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_charge_is_on_disk_before_the_look(name, tmp_path, monkeypatch):
+    schema, ask = QUERIES[name]
+    path, written = tmp_path / "journal", []
+    with Vault(table(), schema, BUDGET, journal=Journal(path, BUDGET)) as vault:
+        for look in ("rows", "counts", "unit_counts", "provisional_counts", "distinct", "batches"):
+            read = getattr(vault._storage, look)
+
+            def looking(*arguments, read=read):
+                written.append(path.read_bytes().count(b'"charge"'))
+                return read(*arguments)
+
+            monkeypatch.setattr(vault._storage, look, looking)
+        ask(vault, BUDGET.whole.part(0.05))
+    assert written
+    assert set(written) == {1}
+
+
+def test_another_question_gets_no_answer_of_this_one(tmp_path):
+    part = BUDGET.whole.part(0.05)
+    with Vault(table(), SCHEMA, BUDGET, journal=Journal(tmp_path / "journal", BUDGET)) as vault:
+        vault.counts([("sex",)], part)
+    with Vault(table(), SCHEMA, BUDGET, journal=Journal(tmp_path / "journal", BUDGET)) as vault:
+        vault.counts([("age",)], part)
+        vault.counts([("sex",)], part.part(0.5))
+        assert len(vault.ledger.spends) == 3
+
+
+def test_a_lost_answer_stays_charged_and_is_paid_for_again(tmp_path):
+    path, part = tmp_path / "journal", BUDGET.whole.part(0.4)
+    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+        vault.total(part)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    assert Journal(path, BUDGET).lost == ("number of rows",)
+    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+        found = vault.total(part)
+        assert len(vault.ledger.spends) == 2
+    assert Journal(path, BUDGET).lost == ()
+    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+        assert vault.total(part) == found
+        with pytest.raises(BudgetError, match="overspend"):
+            vault.counts([("sex",)], part)
+
+
+@pytest.mark.parametrize("torn", range(1, 60, 7))
+def test_a_torn_last_line_is_cut_off(tmp_path, torn):
+    path, part = tmp_path / "journal", BUDGET.whole.part(0.05)
+    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+        first = vault.total(part)
+        whole = path.stat().st_size
+        vault.counts([("sex",)], part)
+    content = path.read_bytes()
+    path.write_bytes(content[: whole + torn])
+    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+        assert vault.total(part) == first
+        vault.counts([("sex",)], part)
+        assert len(vault.ledger.spends) == 2
+    assert len(Journal(path, BUDGET).ledger().spends) == 2
+
+
+def test_any_change_of_a_whole_line_is_found(tmp_path):
+    path = tmp_path / "journal"
+    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+        vault.total(BUDGET.whole.part(0.05))
+    content = path.read_bytes()
+    generator = np.random.default_rng(0)
+    for place in generator.integers(0, len(content) - 1, 100):
+        changed = bytearray(content)
+        changed[place] ^= 1 << int(generator.integers(0, 7))
+        if changed == content or b"\n" not in changed[-1:]:
+            continue
+        path.write_bytes(changed)
+        with pytest.raises(BundleError, match="damaged"):
+            Journal(path, BUDGET)
+
+
+def test_a_journal_of_another_budget_is_refused(tmp_path):
+    Journal(tmp_path / "journal", BUDGET)
+    with pytest.raises(BundleError, match="another budget"):
+        Journal(tmp_path / "journal", Budget(5.0, 1e-6))
+
+
+def test_a_journal_and_a_ledger_are_not_stated_together(tmp_path):
+    journal = Journal(tmp_path / "journal", BUDGET)
+    with pytest.raises(VaultError, match="state one"):
+        Vault(table(), SCHEMA, BUDGET, journal=journal, ledger=journal.ledger())
+
+
+def test_a_journal_of_seeded_noise_stays_stamped(tmp_path):
+    path = tmp_path / "journal"
+    with Vault(table(), SCHEMA, BUDGET, seed=1, journal=Journal(path, BUDGET, False)) as vault:
+        vault.total(BUDGET.whole.part(0.05))
+    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+        assert not vault.private
+        assert not vault.total(BUDGET.whole.part(0.05)).private
+
+
+def test_where_the_charge_cannot_be_written_nothing_is_looked_at(tmp_path, monkeypatch):
+    path = tmp_path / "journal"
+    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+        before = path.read_bytes()
+        monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "full")))
+        monkeypatch.setattr(vault._storage, "rows", lambda: pytest.fail("looked"))
+        with pytest.raises(BundleError, match="the disk is full"):
+            vault.total(BUDGET.whole.part(0.05))
+        assert len(vault.ledger.spends) == 1
+    assert path.read_bytes() == before
+
+
+def test_a_query_from_within_another_is_refused():
+    class Asking(Features):
+        def __call__(self, rows):
+            with pytest.raises(VaultError, match="within another"):
+                vault.total(BUDGET.whole.part(0.05))
+            return super().__call__(rows)
+
+    with Vault(table(), SCHEMA, BUDGET) as vault:
+        vault.sums(Asking(), 2.0, BUDGET.whole.part(0.05))
+        assert len(vault.ledger.spends) == 1
+
+
+def test_queries_of_several_threads_are_answered_one_at_a_time(monkeypatch):
+    part = BUDGET.whole.part(0.01)
+    inside, most = [], []
+    with Vault(table(), SCHEMA, BUDGET) as vault:
+        count = vault._storage.counts
+
+        def counting(cliques):
+            inside.append(1)
+            most.append(len(inside))
+            threading.Event().wait(0.002)
+            found = count(cliques)
+            inside.pop()
+            return found
+
+        monkeypatch.setattr(vault._storage, "counts", counting)
+        threads = [
+            threading.Thread(target=lambda: vault.counts([("sex", "age")], part)) for _ in range(16)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(vault.ledger.spends) == 16
+    assert max(most) == 1
+
+
+def test_ctrl_c_during_a_look_waits_for_the_answer_to_be_written(tmp_path):
+    script = textwrap.dedent(
+        f"""
+        import os, signal
+        from tests.vault.test_journal import BUDGET, SCHEMA, Features, table
+        from counterpoise.vault import Journal, Vault
+
+        class Interrupted(Features):
+            def __call__(self, rows):
+                os.kill(os.getpid(), signal.SIGINT)
+                return super().__call__(rows)
+
+        journal = Journal({str(tmp_path / "journal")!r}, BUDGET)
+        with Vault(table(), SCHEMA, BUDGET, journal=journal) as vault:
+            try:
+                vault.sums(Interrupted(), 2.0, BUDGET.whole.part(0.05))
+            except KeyboardInterrupt:
+                print("interrupted")
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "interrupted\n", done.stderr
+    assert Journal(tmp_path / "journal", BUDGET).lost == ()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_spend_is_written_with_its_event(tmp_path):
+    journal = Journal(tmp_path / "journal", BUDGET)
+    spend = Spend("weights", "sums of 2 features", GaussianDpEvent(12.5), 1e-9)
+    journal.charge(spend, "what?")
+    journal.keep(np.array([1.5, -2.5]))
+    assert Journal(tmp_path / "journal", BUDGET).ledger().spends == (spend,)
