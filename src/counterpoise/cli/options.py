@@ -75,7 +75,7 @@ privacy_options = many(
 )
 
 work_option = click.option(
-    "--work", type=PATH, help="Keeps finished stages. [default: .NAME.work beside --out]"
+    "--work", type=PATH, help="Keeps what was paid for. [default: .NAME.work beside --out]"
 )
 
 output_options = many(
