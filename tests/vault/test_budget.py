@@ -1,7 +1,9 @@
+import json
 import math
 
+import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent, get_epsilon_gaussian
+from dp_accounting import GaussianDpEvent, ZCDpEvent, get_epsilon_gaussian
 from dp_accounting.rdp import RdpAccountant
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from counterpoise.errors import BudgetError
 from counterpoise.vault import ADD_REMOVE, REPLACE, Budget, Ledger, Share
 from counterpoise.vault.budget import largest_rho
+from counterpoise.vault.events import PureDpEvent
 
 epsilons = st.floats(0.01, 20)
 deltas = st.sampled_from([1e-12, 1e-9, 1e-6, 1e-3])
@@ -82,6 +85,15 @@ def test_sensitivities_follow_the_neighbours_and_the_rows_of_a_person():
         ({"epsilon": 1.0, "max_rows_per_person": 0}, "max_rows_per_person"),
         ({"epsilon": 1.0, "max_rows_per_person": True}, "max_rows_per_person"),
         ({"epsilon": 1.0, "max_rows_per_person": 1.5}, "max_rows_per_person"),
+        ({"epsilon": 1.0, "max_rows_per_person": 10**9}, "max_rows_per_person"),
+        ({"epsilon": 1.0, "neighbours": ["replace"]}, "neighbours"),
+        ({"epsilon": 1.0, "neighbours": None}, "neighbours"),
+        ({"epsilon": 1e300}, "at most 10,000"),
+        ({"epsilon": 10**400}, "epsilon"),
+        ({"epsilon": 1e-12}, "too small a budget"),
+        ({"epsilon": 5e-324}, "too small a budget"),
+        ({"epsilon": 1e-12, "delta": 1e-12}, "too small a budget"),
+        ({"epsilon": 5e-324, "delta": 5e-324}, "too small a budget"),
     ],
 )
 def test_a_wrong_budget_is_refused_by_name(parameters, named):
@@ -95,7 +107,40 @@ def test_a_budget_survives_json(epsilon, delta, neighbours):
     assert Budget.from_dict(budget.to_dict()) == budget
 
 
-@pytest.mark.parametrize("fraction", [0.0, 1.5, -0.1])
+@pytest.mark.parametrize("number", [np.float32, np.float64, np.int64, np.int8])
+def test_numbers_of_numpy_become_plain_ones(number):
+    budget = Budget(number(2), np.float32(0.0), max_rows_per_person=np.int16(3))
+    assert budget == Budget(2.0, 0.0, max_rows_per_person=3)
+    assert json.loads(json.dumps(budget.to_dict())) == budget.to_dict()
+    assert type(budget.epsilon) is type(budget.delta) is float
+    assert type(budget.max_rows_per_person) is int
+    share = Share(number(2), pure=True)
+    assert type(share.amount) is type(share.part(np.float32(0.5)).amount) is float
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 1e-3, 100.0, 1e4])
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.5, 1 - 1e-12])
+def test_extreme_budgets_can_be_spent_and_no_more(epsilon, delta):
+    budget = Budget(epsilon, delta)
+    ledger = Ledger(budget)
+    assert ledger.left == budget.whole
+    for part in budget.whole.split(1, 2, 3):
+        event = PureDpEvent(part.amount) if part.pure else ZCDpEvent(part.amount)
+        ledger.spend("part", event)
+    assert ledger.epsilon_spent <= epsilon
+    assert ledger.left is None
+    assert Ledger.from_dict(json.loads(json.dumps(ledger.to_dict()))).spends == ledger.spends
+    with pytest.raises(BudgetError, match="overspend"):
+        ledger.spend("more", PureDpEvent(1e-3 * budget.whole.epsilon))
+
+
+def test_small_budgets_are_worth_what_their_own_order_gives():
+    # The best order is about 2 log(1/delta) / epsilon, beyond any fixed list of orders.
+    for epsilon in (1e-3, 1e-5):
+        assert largest_rho(epsilon, 1e-9) > epsilon**2 / (4 * math.log(1.01e9))
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.5, -0.1, math.nan, None, "x"])
 def test_a_share_is_not_taken_in_impossible_parts(fraction):
     with pytest.raises(BudgetError):
         Share(1.0, pure=True).part(fraction)

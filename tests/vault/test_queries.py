@@ -140,7 +140,7 @@ def test_one_row_moves_a_sum_by_no_more_than_the_bound(schema):
     table = pd.DataFrame(
         {"sex": ["F"] * 3, "grade": ["low"] * 3, "age": [1, 2, 3], "income": [1.0, 2.0, 3.0]}
     )
-    with Vault(table, schema, Budget(1e8, 1e-6)) as vault:
+    with Vault(table, schema, Budget(1e4, 1e-6)) as vault:
         answer = vault.sums(Wild(), 1.0, vault.budget.whole)
     assert np.linalg.norm(answer.values) < 2.01
     assert np.isfinite(answer.values).all()

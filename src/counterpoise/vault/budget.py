@@ -1,34 +1,51 @@
 """What may be spent: a budget, and the shares of it that the stages get.
 
 A budget (epsilon, delta) is worth the largest rho for which rho-zCDP implies it, and shares
-are parts of that rho, because zCDP adds up exactly. A pure budget (delta = 0) is shared by
-epsilon. A share says how much noise a mechanism needs; the ledger, not the share, is what
-refuses an overspend. [PRIVACY: ground rules 1 to 3]
+are parts of that rho, because zCDP adds up exactly. That rho belongs to one Renyi order, at which
+the ledger adds up everything that is spent; `RenyiLimit` is that order with the most divergence
+that the budget allows there. A pure budget (delta = 0) is shared by epsilon. A share says how much
+noise a mechanism needs; the ledger, not the share, is what refuses an overspend.
+[PRIVACY: ground rules 1 to 3]
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Real
+from typing import Any
 
 import numpy as np
-from dp_accounting import NeighboringRelation, ZCDpEvent
-from dp_accounting.rdp import RdpAccountant
+from dp_accounting import NeighboringRelation
+from scipy.optimize import minimize_scalar
 
+from counterpoise.arguments import real_number, whole_number
 from counterpoise.errors import BudgetError
 
 ADD_REMOVE = NeighboringRelation.ADD_OR_REMOVE_ONE
 REPLACE = NeighboringRelation.REPLACE_ONE
 _NAMES = {"add-remove": ADD_REMOVE, "replace": REPLACE}
 
-# dp_accounting's own orders are coarse above 64, where the best order of a small budget lies.
-RENYI_ORDERS = np.concatenate(
-    [1 + np.geomspace(0.02, 62, 200), np.unique(np.geomspace(64, 4096, 90).astype(int))]
-)
+# Beyond these a budget is a mistake: at epsilon 10,000 no noise is left on anything, and a person
+# of more than a million rows drowns every answer.
+MOST_EPSILON = 10_000.0
+MOST_ROWS_PER_PERSON = 1_000_000
+
+# The least pure epsilon, or its equal in rho: with less, the noise on a single count is a billion
+# times what a person can change, and nothing can be learnt from anybody's table.
+LEAST_EPSILON = 1e-9
 
 # Shares are scaled down by this much, so that adding them up in floating point cannot overspend.
 _MARGIN = 1e-9
+
+# The part of itself by which parts of a delta may exceed it when they are added up; it is set
+# aside with it.
+DELTA_ROUNDING = 1e-9
+
+# The orders among which the best is looked for, less one.
+_LEAST_ORDER, _MOST_ORDER = 1e-9, 1e15
+
+# A Renyi limit is rounded down by this much, which is more than floating point can be off.
+_LIMIT_ROUNDING = 1e-12
 
 
 def neighbours_from_name(neighbours: str | NeighboringRelation) -> NeighboringRelation:
@@ -39,8 +56,8 @@ def neighbours_from_name(neighbours: str | NeighboringRelation) -> NeighboringRe
     """
     if isinstance(neighbours, NeighboringRelation) and neighbours in _NAMES.values():
         return neighbours
-    if neighbours in _NAMES:
-        return _NAMES[str(neighbours)]
+    if isinstance(neighbours, str) and neighbours in _NAMES:
+        return _NAMES[neighbours]
     raise BudgetError(f"neighbours: expected 'add-remove' or 'replace', not {neighbours!r}")
 
 
@@ -66,14 +83,37 @@ class Budget:
     max_rows_per_person: int = 1
 
     def __post_init__(self) -> None:
+        epsilon = real_number("epsilon", self.epsilon, "a positive number", BudgetError, above=0)
+        if epsilon > MOST_EPSILON:
+            raise BudgetError(
+                f"epsilon: expected at most {MOST_EPSILON:,.0f}, not {epsilon:g}: far below that "
+                "nothing is hidden any more"
+            )
+        most = math.nextafter(1.0, 0.0)
+        delta = real_number(
+            "delta",
+            self.delta,
+            "a number from 0 to below 1",
+            BudgetError,
+            above=0,
+            below=most,
+            inclusive=True,
+        )
+        rows = whole_number(
+            "max_rows_per_person",
+            self.max_rows_per_person,
+            most=MOST_ROWS_PER_PERSON,
+            error=BudgetError,
+        )
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", abs(delta))  # minus zero is zero
+        object.__setattr__(self, "max_rows_per_person", rows)
         object.__setattr__(self, "neighbours", neighbours_from_name(self.neighbours))
-        if not (_is_number(self.epsilon) and math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise BudgetError(f"epsilon: expected a positive number, not {self.epsilon!r}")
-        if not (_is_number(self.delta) and 0 <= self.delta < 1):
-            raise BudgetError(f"delta: expected a number from 0 to below 1, not {self.delta!r}")
-        rows = self.max_rows_per_person
-        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-            raise BudgetError(f"max_rows_per_person: expected a whole number from 1, not {rows!r}")
+        if self.whole.epsilon < LEAST_EPSILON * (1 - 2 * _MARGIN):
+            raise BudgetError(
+                f"epsilon {epsilon:g} with delta {delta:g} is too small a budget: no table is "
+                "large enough to be seen through its noise"
+            )
 
     @property
     def is_pure(self) -> bool:
@@ -93,9 +133,17 @@ class Budget:
                     "this query sets part of delta aside: state a budget with delta > 0"
                 )
             return Share(self.epsilon * (1 - _MARGIN), pure=True)
+        limit = self.renyi_limit(set_aside)
+        return Share(limit.divergence / limit.order * (1 - _MARGIN), pure=False)
+
+    def renyi_limit(self, set_aside: float = 0.0) -> "RenyiLimit":
+        """The order at which a budget with delta is added up, and the most that may come together.
+
+        `set_aside` is the delta that thresholds get.
+        """
         if not 0 <= set_aside < self.delta:
             raise BudgetError("the delta set aside has to be below the delta of the budget")
-        return Share(largest_rho(self.epsilon, self.delta - set_aside) * (1 - _MARGIN), pure=False)
+        return best_renyi_limit(self.epsilon, self.delta - set_aside * (1 + DELTA_ROUNDING))
 
     def count_sensitivity(self, tables: int = 1) -> tuple[float, int]:
         """(D2, D1) of `tables` contingency tables when one person's rows change.
@@ -121,13 +169,12 @@ class Budget:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "Budget":
-        """The inverse of `to_dict`."""
-        return cls(**values)  # type: ignore[arg-type]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    def from_dict(cls, values: Mapping[str, Any]) -> "Budget":
+        """The inverse of `to_dict`; anything else is refused."""
+        expected = {"epsilon", "delta", "neighbours", "max_rows_per_person"}
+        if not isinstance(values, Mapping) or set(values) != expected:
+            raise BudgetError(f"a budget: expected {', '.join(sorted(expected))}, and nothing else")
+        return cls(**values)
 
 
 @dataclass(frozen=True)
@@ -145,8 +192,10 @@ class Share:
     pure: bool
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.amount) and self.amount > 0):
-            raise BudgetError("a share has to be a positive part of the budget")
+        amount = real_number(
+            "a share", self.amount, "a positive part of the budget", BudgetError, above=0
+        )
+        object.__setattr__(self, "amount", amount)
 
     @property
     def epsilon(self) -> float:
@@ -170,7 +219,10 @@ class Share:
 
     def part(self, fraction: float) -> "Share":
         """A fraction of this share."""
-        if not 0 < fraction <= 1:
+        fraction = real_number(
+            "a part of a share", fraction, "a number above 0", BudgetError, above=0
+        )
+        if fraction > 1:
             raise BudgetError(f"a share can be taken in parts of 0 to 1, not {fraction!r}")
         return Share(self.amount * fraction, self.pure)
 
@@ -180,22 +232,70 @@ class Share:
         return tuple(Share(self.amount * weight / whole, self.pure) for weight in weights)
 
 
+@dataclass(frozen=True)
+class RenyiLimit:
+    """A Renyi order, and the most divergence at it that implies (epsilon, `delta`)-DP."""
+
+    order: float
+    divergence: float
+    delta: float
+
+
+def epsilon_of_divergence(
+    orders: np.ndarray | float, divergence: np.ndarray | float, delta: float
+) -> np.ndarray:
+    """The epsilon that a Renyi divergence at an order implies for `delta`, elementwise.
+
+    epsilon = D + log(1 - 1/a) - (log(delta) + log(a)) / (a - 1)
+    (Canonne, Kamath and Steinke 2020, proposition 12), and no less than 0.
+    """
+    return np.maximum(0.0, np.asarray(divergence) - _allowed(np.asarray(orders), 0.0, delta))
+
+
 @lru_cache(maxsize=256)
+def best_renyi_limit(epsilon: float, delta: float) -> RenyiLimit:
+    """The order at which the most zCDP implies (epsilon, delta)-DP, with its limit, from below.
+
+    Every order gives a sound limit, so that a search which stops short of the best one loses a
+    little rho and no privacy.
+
+    >>> limit = best_renyi_limit(1.0, 1e-6)
+    >>> round(limit.order, 2), round(limit.divergence / limit.order, 4)
+    (21.98, 0.0244)
+    """
+
+    # rho a <= D(a), so rho = D(a) / a; the best a is looked for on the scale of log(a - 1).
+    def rho(place: np.ndarray | float) -> np.ndarray:
+        orders = 1 + np.exp(place)
+        return _allowed(orders, epsilon, delta) / orders
+
+    places = np.linspace(math.log(_LEAST_ORDER), math.log(_MOST_ORDER), 600)
+    best = int(np.argmax(rho(places)))
+    around = places[max(best - 1, 0)], places[min(best + 1, len(places) - 1)]
+    found = minimize_scalar(
+        lambda place: -float(rho(place)), bounds=around, method="bounded", options={"xatol": 1e-9}
+    )
+    order = float(1 + np.exp(found.x))
+    divergence = float(_allowed(order, epsilon, delta)) * (1 - _LIMIT_ROUNDING)
+    if not divergence > 0:
+        raise BudgetError(
+            f"epsilon {epsilon:g} with delta {delta:g} is too small a budget: no table is large "
+            "enough to be seen through its noise"
+        )
+    return RenyiLimit(order, divergence, delta)
+
+
 def largest_rho(epsilon: float, delta: float) -> float:
     """The largest rho for which rho-zCDP implies (epsilon, delta)-DP, from below."""
+    limit = best_renyi_limit(epsilon, delta)
+    return limit.divergence / limit.order
 
-    def fits(rho: float) -> bool:
-        accountant = RdpAccountant(RENYI_ORDERS).compose(ZCDpEvent(rho))
-        return accountant.get_epsilon(delta) <= epsilon
 
-    # rho-zCDP implies epsilon = rho + 2 sqrt(rho log(1/delta)), so this much always fits,
-    low = (math.sqrt(math.log(1 / delta) + epsilon) - math.sqrt(math.log(1 / delta))) ** 2 / 2
-    high = epsilon + 1.0
-    while fits(high):
-        high *= 2
-    while not fits(low):
-        low /= 2
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+def _allowed(orders: np.ndarray | float, epsilon: float, delta: float) -> np.ndarray:
+    """The most divergence at each order that implies (epsilon, delta)-DP."""
+    # D = epsilon - log(1 - 1/a) + (log(delta) + log(a)) / (a - 1), by the proposition above.
+    beyond = np.asarray(orders) - 1
+    allowed: np.ndarray = (
+        epsilon + np.log1p(1 / beyond) + (math.log(delta) + np.log1p(beyond)) / beyond
+    )
+    return allowed
