@@ -90,7 +90,10 @@ class Vault:
             if ledger is not None:
                 raise VaultError("ledger: a journal has its own; state one of the two")
             ledger = journal.ledger()
-        self.ledger = Ledger(budget, private=self._noise.private) if ledger is None else ledger
+        if ledger is None:
+            set_aside = domain_query.threshold_delta(public, budget.delta)
+            ledger = Ledger(budget, self._noise.private, threshold_delta=set_aside)
+        self.ledger = ledger
         if self.ledger.budget != budget:
             raise VaultError("ledger: expected one under the budget that the vault is opened with")
         self.ledger.private = self.ledger.private and self._noise.private
