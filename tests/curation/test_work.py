@@ -10,7 +10,7 @@ import counterpoise as cp
 from counterpoise import report as report_module
 from counterpoise.errors import BudgetError, BundleError, TableError, VaultError
 from counterpoise.synthesizers import Aim, aim
-from counterpoise.vault import Journal
+from counterpoise.vault import Journal, threshold_delta
 from counterpoise.weights import Oracle
 from tests.conftest import make_schema, make_table
 
@@ -32,7 +32,8 @@ def interrupted_at(stage):
 
 def written(folder) -> cp.Ledger:
     """The charges that are on disk."""
-    return Journal(folder / "journal", BUDGET).ledger()
+    set_aside = threshold_delta(paid_schema(), BUDGET.delta)
+    return Journal(folder / "journal", BUDGET, threshold_delta=set_aside).ledger()
 
 
 def run(folder, **options):

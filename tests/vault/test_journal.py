@@ -64,6 +64,10 @@ QUERIES = {
 }
 
 
+def journal_of(folder, private=True):
+    return Journal(folder / "journal", BUDGET, private, threshold_delta=5e-7)
+
+
 def same(one, other):
     if isinstance(one, list):
         return all(same(*pair) for pair in zip(one, other, strict=True))
@@ -78,13 +82,13 @@ def test_an_answer_that_was_paid_for_is_given_again(name, tmp_path):
     part = BUDGET.whole.part(0.05)
     answers = []
     for _ in range(2):
-        journal = Journal(tmp_path / "journal", BUDGET)
+        journal = journal_of(tmp_path)
         with Vault(table(), schema, BUDGET, journal=journal) as vault:
             answers.append([ask(vault, part) for _ in range(3)])
             assert len(vault.ledger.spends) == 3
     assert same(answers[0], answers[1])
     # And once they are used up, the same question is another look, and charged.
-    with Vault(table(), schema, BUDGET, journal=Journal(tmp_path / "journal", BUDGET)) as vault:
+    with Vault(table(), schema, BUDGET, journal=journal_of(tmp_path)) as vault:
         for _ in range(4):
             ask(vault, part)
         assert len(vault.ledger.spends) == 4
@@ -94,7 +98,7 @@ def test_an_answer_that_was_paid_for_is_given_again(name, tmp_path):
 def test_the_charge_is_on_disk_before_the_look(name, tmp_path, monkeypatch):
     schema, ask = QUERIES[name]
     path, written = tmp_path / "journal", []
-    with Vault(table(), schema, BUDGET, journal=Journal(path, BUDGET)) as vault:
+    with Vault(table(), schema, BUDGET, journal=journal_of(tmp_path)) as vault:
         for look in ("rows", "counts", "unit_counts", "provisional_counts", "distinct", "batches"):
             read = getattr(vault._storage, look)
 
@@ -110,9 +114,9 @@ def test_the_charge_is_on_disk_before_the_look(name, tmp_path, monkeypatch):
 
 def test_another_question_gets_no_answer_of_this_one(tmp_path):
     part = BUDGET.whole.part(0.05)
-    with Vault(table(), SCHEMA, BUDGET, journal=Journal(tmp_path / "journal", BUDGET)) as vault:
+    with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:
         vault.counts([("sex",)], part)
-    with Vault(table(), SCHEMA, BUDGET, journal=Journal(tmp_path / "journal", BUDGET)) as vault:
+    with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:
         vault.counts([("age",)], part)
         vault.counts([("sex",)], part.part(0.5))
         assert len(vault.ledger.spends) == 3
@@ -120,16 +124,16 @@ def test_another_question_gets_no_answer_of_this_one(tmp_path):
 
 def test_a_lost_answer_stays_charged_and_is_paid_for_again(tmp_path):
     path, part = tmp_path / "journal", BUDGET.whole.part(0.4)
-    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+    with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:
         vault.total(part)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
-    assert Journal(path, BUDGET).lost == ("number of rows",)
-    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+    assert journal_of(tmp_path).lost == ("number of rows",)
+    with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:
         found = vault.total(part)
         assert len(vault.ledger.spends) == 2
-    assert Journal(path, BUDGET).lost == ()
-    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+    assert journal_of(tmp_path).lost == ()
+    with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:
         assert vault.total(part) == found
         with pytest.raises(BudgetError, match="overspend"):
             vault.counts([("sex",)], part)
@@ -138,22 +142,22 @@ def test_a_lost_answer_stays_charged_and_is_paid_for_again(tmp_path):
 @pytest.mark.parametrize("torn", range(1, 60, 7))
 def test_a_torn_last_line_is_cut_off(tmp_path, torn):
     path, part = tmp_path / "journal", BUDGET.whole.part(0.05)
-    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+    with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:
         first = vault.total(part)
         whole = path.stat().st_size
         vault.counts([("sex",)], part)
     content = path.read_bytes()
     path.write_bytes(content[: whole + torn])
-    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+    with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:
         assert vault.total(part) == first
         vault.counts([("sex",)], part)
         assert len(vault.ledger.spends) == 2
-    assert len(Journal(path, BUDGET).ledger().spends) == 2
+    assert len(journal_of(tmp_path).ledger().spends) == 2
 
 
 def test_any_change_of_a_whole_line_is_found(tmp_path):
     path = tmp_path / "journal"
-    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+    with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:
         vault.total(BUDGET.whole.part(0.05))
     content = path.read_bytes()
     generator = np.random.default_rng(0)
@@ -164,33 +168,32 @@ def test_any_change_of_a_whole_line_is_found(tmp_path):
             continue
         path.write_bytes(changed)
         with pytest.raises(BundleError, match="damaged"):
-            Journal(path, BUDGET)
+            journal_of(tmp_path)
 
 
 def test_a_journal_of_another_budget_is_refused(tmp_path):
-    Journal(tmp_path / "journal", BUDGET)
+    journal_of(tmp_path)
     with pytest.raises(BundleError, match="another budget"):
         Journal(tmp_path / "journal", Budget(5.0, 1e-6))
 
 
 def test_a_journal_and_a_ledger_are_not_stated_together(tmp_path):
-    journal = Journal(tmp_path / "journal", BUDGET)
+    journal = journal_of(tmp_path)
     with pytest.raises(VaultError, match="state one"):
         Vault(table(), SCHEMA, BUDGET, journal=journal, ledger=journal.ledger())
 
 
 def test_a_journal_of_seeded_noise_stays_stamped(tmp_path):
-    path = tmp_path / "journal"
-    with Vault(table(), SCHEMA, BUDGET, seed=1, journal=Journal(path, BUDGET, False)) as vault:
+    with Vault(table(), SCHEMA, BUDGET, seed=1, journal=journal_of(tmp_path, False)) as vault:
         vault.total(BUDGET.whole.part(0.05))
-    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+    with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:
         assert not vault.private
         assert not vault.total(BUDGET.whole.part(0.05)).private
 
 
 def test_where_the_charge_cannot_be_written_nothing_is_looked_at(tmp_path, monkeypatch):
     path = tmp_path / "journal"
-    with Vault(table(), SCHEMA, BUDGET, journal=Journal(path, BUDGET)) as vault:
+    with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:
         before = path.read_bytes()
         monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "full")))
         monkeypatch.setattr(vault._storage, "rows", lambda: pytest.fail("looked"))
@@ -242,15 +245,16 @@ def test_ctrl_c_during_a_look_waits_for_the_answer_to_be_written(tmp_path):
     script = textwrap.dedent(
         f"""
         import os, signal
-        from tests.vault.test_journal import BUDGET, SCHEMA, Features, table
-        from counterpoise.vault import Journal, Vault
+        from pathlib import Path
+        from tests.vault.test_journal import BUDGET, SCHEMA, Features, journal_of, table
+        from counterpoise.vault import Vault
 
         class Interrupted(Features):
             def __call__(self, rows):
                 os.kill(os.getpid(), signal.SIGINT)
                 return super().__call__(rows)
 
-        journal = Journal({str(tmp_path / "journal")!r}, BUDGET)
+        journal = journal_of(Path({str(tmp_path)!r}))
         with Vault(table(), SCHEMA, BUDGET, journal=journal) as vault:
             try:
                 vault.sums(Interrupted(), 2.0, BUDGET.whole.part(0.05))
@@ -260,13 +264,13 @@ def test_ctrl_c_during_a_look_waits_for_the_answer_to_be_written(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "interrupted\n", done.stderr
-    assert Journal(tmp_path / "journal", BUDGET).lost == ()
+    assert journal_of(tmp_path).lost == ()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_spend_is_written_with_its_event(tmp_path):
-    journal = Journal(tmp_path / "journal", BUDGET)
+    journal = journal_of(tmp_path)
     spend = Spend("weights", "sums of 2 features", GaussianDpEvent(12.5), 1e-9)
     journal.charge(spend, "what?")
     journal.keep(np.array([1.5, -2.5]))
-    assert Journal(tmp_path / "journal", BUDGET).ledger().spends == (spend,)
+    assert journal_of(tmp_path).ledger().spends == (spend,)

@@ -81,7 +81,7 @@ def release(
     plan = plan_release(schema, budget, synthesizer, weights, rows, target, split)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
-    kept = open_work(work, request(plan) | asked, budget, private=seed is None)
+    kept = open_work(work, request(plan) | asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
         return _run(table, plan, found, said, replicates, seed)
 

@@ -96,7 +96,7 @@ def weigh(
     rows = _public_table(synthetic, plan.schema)
     _warn_once()
     asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
-    kept = open_work(work, request(plan) | asked, budget, private=seed is None)
+    kept = open_work(work, request(plan) | asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
         return _run(private, rows, plan, found, said, replicates, seed)
 

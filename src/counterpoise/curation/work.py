@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from counterpoise.bundle.archive import read_archive, write_archive
+from counterpoise.curation.plan import Plan
 from counterpoise.disk import locked, plainly, write_whole
 from counterpoise.errors import BudgetError, BundleError
-from counterpoise.vault import Budget, Journal
+from counterpoise.vault import Journal
 
 REQUEST = "request.json"
 STAGES = ("domain", "synthesizer", "weights")
@@ -77,7 +78,7 @@ class Work:
 
 @contextmanager
 def open_work(
-    folder: str | Path | None, request: Mapping[str, Any], budget: Budget, private: bool
+    folder: str | Path | None, request: Mapping[str, Any], plan: Plan, private: bool
 ) -> Iterator[Work]:
     """Start a folder, or go on with one that was started for the same request; locked meanwhile."""
     if folder is None:
@@ -93,7 +94,7 @@ def open_work(
                 )
         _sweep(path)
         seed = _request_seed(path, json.loads(json.dumps(request)))
-        journal = Journal(path / _JOURNAL, budget, private)
+        journal = Journal(path / _JOURNAL, plan.budget, private, plan.threshold_delta)
         yield Work(seed, path, journal)
 
 

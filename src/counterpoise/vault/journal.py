@@ -29,7 +29,6 @@ import numpy as np
 from counterpoise.disk import plainly, sync_folder
 from counterpoise.errors import BudgetError, BundleError
 from counterpoise.vault.budget import Budget
-from counterpoise.vault.events import event_from_dict
 from counterpoise.vault.ledger import Ledger, Spend
 
 # An answer is a list of texts or an array of one of these.
@@ -53,7 +52,8 @@ class Journal:
     """The charges and answers of one run under one budget, in a file.
 
     Opened on a file that is there, it goes on with it. `private` says whether noise comes from the
-    operating system; where some of it did not, that stays. Only one run may have the file open.
+    operating system; where some of it did not, that stays. `threshold_delta` is set aside as for a
+    `Ledger`. Only one run may have the file open.
 
     >>> import tempfile
     >>> from counterpoise.vault.events import GaussianDpEvent
@@ -70,10 +70,17 @@ class Journal:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | Path, budget: Budget, private: bool = True):
+    def __init__(
+        self,
+        path: str | Path,
+        budget: Budget,
+        private: bool = True,
+        threshold_delta: float = 0.0,
+    ):
         self.path = Path(path)
         self.budget = budget
         self.private = private
+        self.threshold_delta = Ledger(budget, private, threshold_delta).delta_set_aside
         self._entries: list[_Entry] = []
         # Each digest, and how many charges stood in the file then.
         self._marks: dict[str, int] = {}
@@ -83,8 +90,8 @@ class Journal:
             self._read(lines)
         else:
             # A file without a whole line is one whose run ended before it asked anything.
-            run = {"format": _FORMAT, "run": uuid.uuid4().hex, "budget": budget.to_dict()}
-            self._append({"journal": run | {"private": private}})
+            run = {"format": _FORMAT, "run": uuid.uuid4().hex, "private": private}
+            self._append({"journal": run | self._terms()})
             with plainly(self.path):
                 sync_folder(self.path.parent)
 
@@ -106,7 +113,7 @@ class Journal:
 
     def ledger(self) -> Ledger:
         """All charges so far, on a ledger under the journal's budget."""
-        found = Ledger(self.budget, private=self.private)
+        found = Ledger(self.budget, self.private, self.threshold_delta)
         for entry in self._entries:
             found.stage = entry.spend.stage
             found.spend(entry.spend.query, entry.spend.event, entry.spend.delta)
@@ -135,6 +142,9 @@ class Journal:
         """Write down the answer to the last charge."""
         self._append({"answer": _to_json(answer)})
         self._entries[-1].answer, self._entries[-1].used = answer, True
+
+    def _terms(self) -> dict[str, Any]:
+        return {"budget": self.budget.to_dict(), "threshold_delta": self.threshold_delta}
 
     def _append(self, fact: Mapping[str, Any]) -> None:
         text = json.dumps(fact, allow_nan=False)
@@ -181,14 +191,12 @@ class Journal:
     def _take(self, fact: Mapping[str, Any], is_head: bool) -> None:
         if is_head:
             head = fact["journal"]
-            if head["format"] != _FORMAT or Budget.from_dict(head["budget"]) != self.budget:
+            terms = self._terms()
+            if head["format"] != _FORMAT or {key: head[key] for key in terms} != terms:
                 raise ValueError("another format or budget")
             self.private = self.private and head["private"] is True
         elif "charge" in fact:
-            charge = fact["charge"]
-            event = event_from_dict(charge["mechanism"])
-            spend = Spend(str(charge["stage"]), str(charge["query"]), event, charge["delta"])
-            self._entries.append(_Entry(spend, str(fact["question"])))
+            self._entries.append(_Entry(Spend.from_dict(fact["charge"]), str(fact["question"])))
         else:
             self._entries[-1].answer = _from_json(fact["answer"])
 
