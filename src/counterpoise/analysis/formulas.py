@@ -1,14 +1,19 @@
 """Formulas: which columns of a release a model needs, and the matrices that it makes of them.
 
-Formulas are those of R and formulaic, such as "ill ~ age + C(ward)". Columns become numbers as an
-analysis takes them: true and false are 1 and 0, dates count in days, categories are compared with
-the first that has rows. Rows in which a column of the formula is null are left out.
+Formulas are those of R and formulaic, such as "ill ~ age + C(ward)", and are data: they are read
+into terms (`terms`) of expressions (`schema.expressions`), and nothing in them is run. Columns
+become numbers as an analysis takes them: true and false are 1 and 0, dates count in days,
+categories are compared with the first that has rows. Rows in which a column of the formula is
+null are left out.
+
+Functions are `log`, `log2`, `log10`, `log1p`, `exp`, `exp2`, `expm1`, `sqrt`, `abs`, `floor`,
+`ceil`, `round`, `sign`, `min`, `max` (with or without `np.`), `I(...)` around arithmetic and
+comparisons, `C(column, contrasts, levels=[...])`, `center`, `scale`, `standardize`, `poly`, `bs`,
+`cr` and `cc`. A column whose name is not plain stands in backticks: `` `first name` ``.
 """
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,8 +21,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from counterpoise.analysis.layout import Layout
+from counterpoise.analysis.terms import Term, columns_of, read_terms
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Schema
+from counterpoise.schema.expression_trees import Name
+from counterpoise.schema.expressions import NotComputed
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,7 @@ class Recipe:
 
     schema: Schema | None
     levels: dict[str, list[Any]]
-    matrix: Any = field(repr=False)  # how formulaic made the features
+    layout: Layout = field(repr=False)
 
     def features(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
         """The features of the rows that have them all, and which rows those are."""
@@ -41,11 +50,12 @@ class Recipe:
                 if name in made:
                     made[name] = made[name].cat.set_categories(levels)
             made = made.reset_index(drop=True)
-        known = made.notna().all(axis=1).to_numpy()
-        if not known.any():
-            return np.empty((0, len(self.matrix.column_names))), known
-        matrix = self.matrix.get_model_matrix(made[known])
-        return matrix.to_numpy(dtype=float), known
+        known = made.notna().all(axis=1).to_numpy(copy=True)
+        matrix = self.layout.matrix(made[known])
+        # A row may have all columns, and a category or a logarithm that the model knows nothing of.
+        has_all = np.isfinite(matrix).all(axis=1)
+        known[np.flatnonzero(known)[~has_all]] = False
+        return matrix[has_all], known
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,18 +71,25 @@ class Matrices:
 
 @dataclass(frozen=True)
 class ReadFormula:
-    """A formula that was read: the columns left and right of its "~"."""
+    """A formula that was read: the columns left and right of its "~", and its terms."""
 
     formula: str
     schema: Schema
     targets: tuple[str, ...]
     used: tuple[str, ...]
-    parsed: Any = field(repr=False)
+    left: tuple[Term, ...] = field(repr=False)
+    right: tuple[Term, ...] = field(repr=False)
+
+    @property
+    def target_column(self) -> str | None:
+        """The column that is the target as it is, or None where it is transformed."""
+        factors = self.left[0].factors
+        is_plain = len(self.left) == 1 and len(factors) == 1 and self.left[0].scale == 1
+        tree = factors[0].tree if is_plain else None
+        return tree.name if isinstance(tree, Name) else None
 
     def matrices(self, table: Any, coded: Collection[str] = ()) -> Matrices:
         """The matrices of a table; columns in `coded` are the numbers of their categories."""
-        from formulaic.errors import FormulaicError
-
         names = [name for name in self.schema.names if name in {*self.targets, *self.used}]
         made = as_numbers(self.schema.select(names), table, coded)
         rows = np.flatnonzero(made.notna().all(axis=1).to_numpy())
@@ -84,23 +101,23 @@ class ReadFormula:
         for name in categorical:
             made[name] = made[name].cat.remove_unused_categories()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", RuntimeWarning)
-                matrices = self.parsed.get_model_matrix(made, na_action="raise")
-        except (FormulaicError, RuntimeWarning, ValueError) as error:
-            raise AnalysisError(f"formula: {self.formula!r} cannot be computed: {error}") from None
-        if matrices.lhs.shape[1] != 1:
+            target, features = (Layout.learn(side, made) for side in (self.left, self.right))
+        except NotComputed as reason:
+            raise AnalysisError(f"formula: it cannot be computed: {reason}") from None
+        if len(target.names) != 1:
             raise AnalysisError("formula: expected one target, left of '~'")
+        if not features.names:
+            raise AnalysisError("formula: expected at least one term, right of '~'")
         order = [name for name in names if name in self.used]
         return Matrices(
-            target=matrices.lhs.to_numpy(dtype=float)[:, 0],
-            features=matrices.rhs.to_numpy(dtype=float),
-            terms=tuple(str(term) for term in matrices.rhs.columns),
+            target=_matrix(target, made)[:, 0],
+            features=_matrix(features, made),
+            terms=tuple(features.names),
             rows=rows,
             recipe=Recipe(
                 schema=self.schema.select(order) if order else None,
                 levels={name: list(made[name].cat.categories) for name in categorical},
-                matrix=matrices.rhs.model_spec,
+                layout=features,
             ),
         )
 
@@ -114,21 +131,13 @@ def read_formula(formula: str, schema: Schema) -> ReadFormula:
     >>> read.targets, read.used
     (('ill',), ('age',))
     """
-    import formulaic
-    from formulaic.errors import FormulaicError
-
-    try:
-        parsed = formulaic.Formula(
-            formula, _context={"__formulaic_variables_available__": list(schema.names)}
-        )
-    except FormulaicError:
-        raise AnalysisError(f"formula: {formula!r} cannot be read; write 'y ~ x + C(z)'") from None
-    if not hasattr(parsed, "lhs") or not hasattr(parsed, "rhs"):
-        raise AnalysisError(f"formula: expected a target and features, 'y ~ x', not {formula!r}")
-    targets, used = (_columns_of(part, schema) for part in (parsed.lhs, parsed.rhs))
+    left, right = read_terms(formula, schema.names)
+    targets, used = (tuple(sorted(columns_of(side))) for side in (left, right))
     for name in (*targets, *used):
         schema[name]
-    return ReadFormula(formula, schema, targets, used, parsed)
+    if not targets:
+        raise AnalysisError("formula: expected a target and features, 'y ~ x'; there is no target")
+    return ReadFormula(formula, schema, targets, used, tuple(left), tuple(right))
 
 
 def as_numbers(schema: Schema, table: Any, coded: Collection[str] = ()) -> pd.DataFrame:
@@ -145,8 +154,10 @@ def as_numbers(schema: Schema, table: Any, coded: Collection[str] = ()) -> pd.Da
     for column in schema:
         values = restored[column.name]
         if column.kind in ("date", "datetime"):
-            days = (values - pd.Timestamp(0)) / pd.Timedelta(days=1)
-            made[column.name] = days.astype(float)
+            # In microseconds, because nanoseconds reach from 1677 to 2262 alone.
+            ticks = values.to_numpy(dtype="datetime64[us]").astype(np.int64)
+            days = np.where(values.isna(), np.nan, ticks / 86_400e6)
+            made[column.name] = pd.Series(days, index=values.index)
         elif column.is_numeric or column.category_type == "boolean":
             made[column.name] = pd.Series(
                 values.to_numpy(dtype=float, na_value=np.nan), index=values.index
@@ -162,14 +173,12 @@ def as_numbers(schema: Schema, table: Any, coded: Collection[str] = ()) -> pd.Da
     return pd.DataFrame(made, index=restored.index)
 
 
-def _columns_of(part: Any, schema: Schema) -> tuple[str, ...]:
-    """The columns that one side of a formula needs."""
-    # Formulaic does not count what transforms with a state use, such as bs(x) and center(x).
-    named = {str(name) for name in part.required_variables}
-    for factor in {factor for term in part for factor in term.factors}:
-        try:
-            nodes = list(ast.walk(ast.parse(factor.expr, mode="eval")))
-        except SyntaxError:  # a name in backticks, which is counted
-            continue
-        named |= {node.id for node in nodes if isinstance(node, ast.Name) and node.id in schema}
-    return tuple(sorted(named))
+def _matrix(layout: Layout, frame: pd.DataFrame) -> np.ndarray:
+    layout.check(len(frame))
+    made = layout.matrix(frame)
+    if not np.isfinite(made).all():
+        name = layout.names[int(np.flatnonzero(~np.isfinite(made).all(axis=0))[0])]
+        raise AnalysisError(
+            f"formula: {name!r} cannot be computed: it is no finite number in some of the rows"
+        )
+    return made

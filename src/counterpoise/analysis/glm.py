@@ -187,8 +187,8 @@ def _coded(schema: Schema, targets: Sequence[str], family: str) -> list[str]:
 
 def _categories(read: ReadFormula, made: Matrices) -> tuple[np.ndarray, tuple[Any, ...]]:
     """The place of every row's category among those that have rows, and these."""
-    name = read.formula.split("~")[0].strip().strip("`")
-    if read.targets != (name,):
+    name = read.target_column
+    if name is None:
         raise AnalysisError("formula: a multinomial target is one column as it is, left of '~'")
     labels = read.schema[name].categories
     assert labels is not None
