@@ -195,7 +195,7 @@ def weighter(name: str, target: str) -> Weighter:
 
 def published(share: Share, schema: Schema) -> tuple[Weighter, Share]:
     """Laplace noise of the published scale, claimed to cost the share; and what it does cost."""
-    from counterpoise.weights.logistic import TOTAL_FRACTION
+    from counterpoise.weights.classification import TOTAL_FRACTION
 
     claimed = share.epsilon * math.sqrt(1 - TOTAL_FRACTION)
     method = WEIGHTERS.make(

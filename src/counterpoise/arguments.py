@@ -1,12 +1,13 @@
-"""Arguments as they should have been meant: whole numbers, real numbers and seeds, or our error.
+"""Arguments as they should have been meant: numbers, seeds, choices and kinds, or our error.
 
-numpy's scalars are taken for what they are and come back as plain Python numbers, because whatever
+numpy's scalars are taken for what they are and come back as plain Python values, because whatever
 is asked for ends up in a ledger or a card, and so in JSON. Truth values are no numbers here.
 """
 
 import math
+from collections.abc import Collection
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 from counterpoise.errors import CounterpoiseError, MethodError
 
@@ -64,6 +65,20 @@ def real_number(
     return found
 
 
+def positive_or_none(
+    name: str, value: Any, error: type[CounterpoiseError] = MethodError
+) -> float | None:
+    """`value` as a plain positive number, or None.
+
+    >>> positive_or_none("regularisation", 0)
+    Traceback (most recent call last):
+    counterpoise.errors.MethodError: regularisation: expected a positive number or None, not 0
+    """
+    if value is None:
+        return None
+    return real_number(name, value, "a positive number or None", error, above=0)
+
+
 def seed_or_none(seed: Any) -> int | None:
     """A seed as a plain whole number, or None.
 
@@ -76,6 +91,87 @@ def seed_or_none(seed: Any) -> int | None:
     if not is_whole or seed < 0:
         raise MethodError(f"seed: expected a whole number from 0, or None, not {_shown(seed)}")
     return int(seed)
+
+
+def one_of(
+    name: str,
+    value: Any,
+    choices: Collection[str | None],
+    error: type[CounterpoiseError] = MethodError,
+) -> Any:
+    """`value` as a plain text, or None, that has to be one of the `choices`.
+
+    >>> one_of("noise", "gausian", ("gaussian", None))
+    Traceback (most recent call last):
+    counterpoise.errors.MethodError: noise: expected 'gaussian' or None, not 'gausian'
+    """
+    if (value is None or isinstance(value, str)) and value in choices:
+        return None if value is None else str(value)
+    *others, last = map(repr, choices)
+    listed = f"{', '.join(others)} or {last}" if others else last
+    raise error(f"{name}: expected {listed}, not {_shown(value)}")
+
+
+def truth_value(name: str, value: Any, error: type[CounterpoiseError] = MethodError) -> bool:
+    """`value` as a plain True or False; nothing else is taken for one.
+
+    >>> truth_value("debias", "no")
+    Traceback (most recent call last):
+    counterpoise.errors.MethodError: debias: expected True or False, not 'no'
+    """
+    # numpy's own kind of truth value is told by its name: this file imports nothing heavy.
+    if not (isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")):
+        raise error(f"{name}: expected True or False, not {_shown(value)}")
+    return bool(value)
+
+
+Kind = TypeVar("Kind")
+
+
+def instance_of(
+    name: str,
+    value: Any,
+    kind: type[Kind],
+    expected: str,
+    error: type[CounterpoiseError] = MethodError,
+) -> Kind:
+    """`value`, which has to be of a `kind`; `expected` says it in words.
+
+    >>> instance_of("target", 3, str, "the name of a column")
+    Traceback (most recent call last):
+    counterpoise.errors.MethodError: target: expected the name of a column, not 3
+    """
+    if not isinstance(value, kind):
+        raise error(f"{name}: expected {expected}, not {_shown(value)}")
+    return value
+
+
+def column_sets(
+    name: str, value: Any, error: type[CounterpoiseError] = MethodError
+) -> tuple[tuple[str, ...], ...]:
+    """Sets of columns, such as a workload, as plain tuples of names.
+
+    >>> column_sets("workload", [["age", "sex"], ("age",)])
+    (('age', 'sex'), ('age',))
+    >>> column_sets("workload", ["age"])
+    Traceback (most recent call last):
+    counterpoise.errors.MethodError: workload: expected a list of lists of columns, not ['age']
+    """
+    found: list[tuple[str, ...]] = []
+    try:
+        for columns in value:
+            found.append(tuple(columns))
+            if isinstance(columns, str) or not all(isinstance(name, str) for name in found[-1]):
+                raise TypeError
+    except TypeError:
+        raise error(f"{name}: expected a list of lists of columns, not {_shown(value)}") from None
+    return tuple(tuple(map(str, columns)) for columns in found)
+
+
+def settle(made: Any, **checked: Any) -> None:
+    """Put checked arguments in the place of those that a frozen dataclass was made with."""
+    for name, value in checked.items():
+        object.__setattr__(made, name, value)
 
 
 def _shown(value: Any) -> str:

@@ -9,8 +9,8 @@ from counterpoise.errors import BudgetError, MethodError
 from counterpoise.vault import Budget, Share, Vault, operator_norm
 from counterpoise.vault.noise import Noise
 from counterpoise.weights import LogisticOutputs, LogisticOutputsModel, Weights
+from counterpoise.weights.classification import Classification
 from counterpoise.weights.features import Linear
-from counterpoise.weights.logistic import Classification
 from counterpoise.weights.logistic_outputs import largest_feasible_rows, outputs_noise
 from tests.audits.audit import audited_vault
 from tests.weights.test_logistic import PRIVATE, SCHEMA, SYNTHETIC, fitted, made, redraws

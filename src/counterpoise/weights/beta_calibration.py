@@ -23,12 +23,15 @@ from scipy.special import expit, logsumexp
 
 from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Coded
-from counterpoise.vault import REPLACE, Share, Vault
+from counterpoise.vault import Share, Vault
+from counterpoise.weights.protocol import pay_for_total
 from counterpoise.weights.refine import Given, alike, log_weights_of
 from counterpoise.weights.weights import Weights
 
 _NAMES = ("log of the odds' real part", "minus log of the synthetic part", "one")
 _UNCHANGED = np.array([1.0, 1.0, 0.0])
+# The part of the share that the number of private rows gets, where it is private.
+TOTAL_FRACTION = 0.1
 
 
 @dataclass(frozen=True)
@@ -123,11 +126,8 @@ def calibrate_privately(
         if not (math.isfinite(value) and value > 0):
             raise MethodError(f"{name}: expected a positive number, not {value!r}")
     made = _one_set("synthetic", log_weights(synthetic))
-    if vault.budget.neighbours is REPLACE:
-        for_fit, counted = share, vault.total().value
-    else:
-        for_rows, for_fit = share.split(1, 9)
-        counted = vault.total(for_rows).value
+    total, for_fit = pay_for_total(vault, share, TOTAL_FRACTION)
+    counted = total.value
     features = _CalibrationFeatures(log_weights, _log_mean(made), most)
     rows = len(made) + max(counted, 1)
     bound = features.bound

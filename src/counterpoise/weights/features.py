@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.arguments import column_sets, instance_of, real_number, settle, whole_number
 from counterpoise.errors import MethodError
 from counterpoise.schema import Coded, Schema
 from counterpoise.weights.feature_blocks import (
@@ -32,6 +33,9 @@ from counterpoise.weights.feature_blocks import (
     SquaresBlock,
     position_of,
 )
+
+# Every cosine is a number for each row; more of them would not fit into memory.
+MOST_COSINES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +100,16 @@ class Recipe(ABC):
         """The map for this schema, with what has to be known of a table read off `synthetic`."""
 
     def __add__(self, other: Recipe) -> Sum:
+        if not isinstance(other, Recipe):
+            return NotImplemented
         return Sum((*_parts(self), *_parts(other)))
+
+
+def checked_recipe(name: str, value: Any) -> Recipe:
+    """`value`, which has to be a recipe."""
+    expected = "a recipe of features, such as Linear() + Squares()"
+    found: Recipe = instance_of(name, value, Recipe, expected)  # type: ignore[type-abstract]
+    return found
 
 
 @dataclass(frozen=True)
@@ -161,6 +174,9 @@ class Products(Recipe):
 
     target: str
 
+    def __post_init__(self) -> None:
+        settle(self, target=str(instance_of("target", self.target, str, "the name of a column")))
+
     def over(self, synthetic: Coded) -> Features:
         """A feature for each of the others' features and each of the target's."""
         others = [name for name in synthetic.schema.names if name != self.target]
@@ -173,6 +189,9 @@ class PairProducts(Recipe):
     """Products of all pairs of columns, or of those given; centred as in `Products`."""
 
     pairs: tuple[tuple[str, str], ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, pairs=_checked_pairs(self.pairs))
 
     def over(self, synthetic: Coded) -> Features:
         """A feature for each pair of the two columns' features."""
@@ -191,7 +210,7 @@ class Cells(Recipe):
     most: int = 8
 
     def __post_init__(self) -> None:
-        _check_count("most", self.most)
+        settle(self, pairs=_checked_pairs(self.pairs), most=whole_number("most", self.most))
 
     def over(self, synthetic: Coded) -> Features:
         """A feature for each cell."""
@@ -210,7 +229,7 @@ class PrincipalComponents(Recipe):
     count: int
 
     def __post_init__(self) -> None:
-        _check_count("count", self.count)
+        settle(self, count=whole_number("count", self.count))
 
     def over(self, synthetic: Coded) -> Features:
         """One feature a component."""
@@ -237,9 +256,12 @@ class RandomFourier(Recipe):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_count("count", self.count)
-        if not (math.isfinite(self.width) and self.width > 0):
-            raise MethodError(f"width: expected a positive number, not {self.width!r}")
+        settle(
+            self,
+            count=whole_number("count", self.count, most=MOST_COSINES),
+            width=real_number("width", self.width, "a positive number", above=0),
+            seed=whole_number("seed", self.seed, least=0),
+        )
 
     def over(self, synthetic: Coded) -> Features:
         """`count` features."""
@@ -250,6 +272,11 @@ class RandomFourier(Recipe):
         return Features((FourierBlock(synthetic.schema, frequencies, phases),))
 
 
-def _check_count(option: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise MethodError(f"{option}: expected a whole number from 1, not {value!r}")
+def _checked_pairs(pairs: Any) -> tuple[tuple[str, str], ...] | None:
+    """Pairs of two columns each; None stands for all of them."""
+    if pairs is None:
+        return None
+    found = column_sets("pairs", pairs)
+    if any(len(pair) != 2 for pair in found):
+        raise MethodError("pairs: expected two columns in each")
+    return tuple((left, right) for left, right in found)

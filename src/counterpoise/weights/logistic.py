@@ -14,34 +14,24 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
 
-from counterpoise.errors import BudgetError, MethodError
-from counterpoise.schema import Coded, Schema
-from counterpoise.vault import (
-    REPLACE,
-    Budget,
-    NoiseLaw,
-    NoisyMinimiser,
-    Perturbation,
-    Share,
-    Vault,
-    perturbation_for,
-)
+from counterpoise.arguments import one_of, positive_or_none, settle, truth_value
+from counterpoise.errors import MethodError
+from counterpoise.schema import Schema
+from counterpoise.vault import NoiseLaw, Perturbation, Share, Vault
+from counterpoise.weights.classification import Classification
 from counterpoise.weights.debias import average_to_one, has_moment, log_moment, redraw
-from counterpoise.weights.features import Features, Intercept, Linear, Recipe
+from counterpoise.weights.features import Features, Linear, Recipe, checked_recipe
 from counterpoise.weights.protocol import WEIGHTERS, Redrawable, coded_rows
 from counterpoise.weights.weights import Weights
 
 if TYPE_CHECKING:
     from counterpoise.weights.replicates import Redraws
-
-# The part of the share that the number of private rows gets, where it is private. An error of
-# one in a hundred in n is one in a hundred in every weight alike, which no estimate notices.
-TOTAL_FRACTION = 0.05
 
 
 @WEIGHTERS.register("logistic")
@@ -59,6 +49,7 @@ class Logistic:
 
     >>> import pandas as pd
     >>> from counterpoise.schema import Column, Schema
+    >>> from counterpoise.vault import Budget
     >>> schema = Schema([Column.continuous("x", 0, 1)])
     >>> generator = np.random.default_rng(0)
     >>> private = pd.DataFrame({"x": generator.beta(3, 2, 5000)})
@@ -80,9 +71,14 @@ class Logistic:
     is_free = False
 
     def __post_init__(self) -> None:
-        check_noise(self.noise, ("gaussian", "l2-laplace", "laplace", None))
-        check_positive("regularisation", self.regularisation)
-        check_positive("published_epsilon", self.published_epsilon)
+        settle(
+            self,
+            noise=one_of("noise", self.noise, ("gaussian", "l2-laplace", "laplace", None)),
+            debias=truth_value("debias", self.debias),
+            features=checked_recipe("features", self.features),
+            regularisation=positive_or_none("regularisation", self.regularisation),
+            published_epsilon=positive_or_none("published_epsilon", self.published_epsilon),
+        )
         if self.published_epsilon is not None and self.noise != "laplace":
             raise MethodError("published_epsilon: the published noise is noise='laplace'")
 
@@ -135,119 +131,8 @@ class Logistic:
         if chosen is None:
             # A probe without noise is regularised as the method that it is the probe of.
             usual: NoiseLaw = "l2-laplace" if task.share.pure else "gaussian"
-            trial = task.bound**2
-            noise = task.noise(usual, trial) if law == "none" else at(trial)
-            chosen = balanced_regularisation(noise.deviation, trial, task.bound, noise.size)
+            chosen = task.balanced(partial(task.noise, usual) if law == "none" else at)
         return at(chosen), chosen
-
-
-def balanced_regularisation(
-    deviation: float, regularisation: float, bound: float, size: int
-) -> float:
-    """The lambda at which shrinkage and noise cost a log-weight about the same.
-
-    `deviation` is that of the noise on `size` coefficients at some `regularisation`. With lambda =
-    kappa R^2, the noise on a log-weight is at most c / kappa, where c is its value at kappa = 1,
-    and the curvature of the loss is about R^2 / (2p) in each direction, so a coefficient shrinks
-    by about 2 p kappa of itself. The sum of squares of the two is least at
-    kappa = sqrt(c / (2p)).
-
-    >>> round(balanced_regularisation(0.02, 1.0, bound=1.0, size=4), 3)
-    0.05
-    """
-    largest_noise = deviation * bound * regularisation / bound**2
-    return bound**2 * math.sqrt(largest_noise / (2 * size))
-
-
-@dataclass(frozen=True, eq=False)
-class Classification:
-    """A question put to the vault: which rows are private? All of it is public."""
-
-    budget: Budget
-    share: Share  # for the minimiser, after the number of rows is paid for
-    synthetic: Coded
-    features: Features  # an intercept first
-    matrix: np.ndarray  # the features of the synthetic rows
-    population: float  # the number of private rows: public, or noisy and paid for
-
-    @classmethod
-    def of(
-        cls, vault: Vault, synthetic: Any, share: Share | None, recipe: Recipe, noise: str | None
-    ) -> Classification:
-        """Check what can be checked for free, then pay for the number of rows."""
-        if share is None:
-            raise BudgetError("logistic weights look at private rows: give them a share")
-        if noise == "gaussian" and share.pure:
-            raise BudgetError(
-                "noise: 'gaussian' needs delta > 0: state a delta, such as 1e-9, or choose "
-                "noise='l2-laplace'"
-            )
-        if noise is None and vault.private:
-            raise MethodError(
-                "noise: None is a probe that is not private; open the vault with a seed, which "
-                "stamps what comes out as not private, or choose 'gaussian' or 'l2-laplace'"
-            )
-        coded = coded_rows(vault.schema, synthetic)
-        if len(coded) == 0:
-            raise MethodError("logistic weights need at least one synthetic row to compare with")
-        features = (Intercept() + recipe).over(coded)
-        rest = share
-        if vault.budget.neighbours is REPLACE:
-            total = vault.total()
-        else:
-            part, rest = share.split(TOTAL_FRACTION, 1 - TOTAL_FRACTION)
-            total = vault.total(part)
-        population = max(1.0, float(total.value))
-        return cls(vault.budget, rest, coded, features, features(coded), population)
-
-    @property
-    def bound(self) -> float:
-        """R: the largest norm of a row's features."""
-        return self.features.bound
-
-    @property
-    def log_odds(self) -> float:
-        """log(N/n)."""
-        return math.log(len(self.synthetic) / self.population)
-
-    def noise(
-        self, law: NoiseLaw, regularisation: float, scale: float | None = None
-    ) -> Perturbation:
-        """The noise on the coefficients."""
-        return perturbation_for(
-            self.budget,
-            self.share,
-            size=len(self.features.names),
-            bound=self.bound,
-            rows=self.population,
-            regularisation=regularisation,
-            noise=law,
-            scale=scale,
-        )
-
-    def ask(
-        self,
-        vault: Vault,
-        noise: Perturbation,
-        regularisation: float,
-        outputs: np.ndarray | None = None,
-    ) -> NoisyMinimiser:
-        """One noisy minimiser, or a linear map of one."""
-        # Coefficients shrink towards equal tables: an intercept of log(n/N), and nothing else.
-        centre = np.zeros(len(self.features.names))
-        centre[0] = -self.log_odds
-        return vault.minimise(
-            self.features,
-            self.bound,
-            self.synthetic,
-            self.share,
-            rows=self.population,
-            regularisation=regularisation,
-            noise=noise.law,
-            scale=noise.scale if noise.law != "none" else None,
-            centre=centre,
-            outputs=outputs,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,15 +226,3 @@ class LogisticModel:
         if self.debias:
             log_weights = log_weights - log_moment(matrix, self.law, self.scale)
         return np.asarray(log_weights)
-
-
-def check_noise(noise: str | None, known: tuple[str | None, ...]) -> None:
-    """Refuse a noise that the method does not have."""
-    if noise not in known:
-        raise MethodError(f"noise: expected one of {', '.join(map(repr, known))}, not {noise!r}")
-
-
-def check_positive(option: str, value: float | None) -> None:
-    """Refuse a stated number that is not positive and finite."""
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise MethodError(f"{option}: expected a positive number or None, not {value!r}")

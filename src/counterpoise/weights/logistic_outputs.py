@@ -15,21 +15,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from counterpoise.arguments import (
+    one_of,
+    positive_or_none,
+    real_number,
+    settle,
+    whole_number,
+)
 from counterpoise.errors import MethodError
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import NoiseLaw, Perturbation, Share, Vault, operator_norm, perturbation_for
+from counterpoise.weights.classification import Classification
 from counterpoise.weights.debias import average_to_one, redraw, unbiased_shift
-from counterpoise.weights.features import Linear, Recipe
-from counterpoise.weights.logistic import (
-    Classification,
-    balanced_regularisation,
-    check_noise,
-    check_positive,
-)
+from counterpoise.weights.features import Linear, Recipe, checked_recipe
 from counterpoise.weights.protocol import WEIGHTERS, Redrawable, coded_rows
 from counterpoise.weights.weights import Weights
 
@@ -69,12 +72,14 @@ class LogisticOutputs:
     weighs_new_rows = False
 
     def __post_init__(self) -> None:
-        check_noise(self.noise, ("gaussian", "laplace"))
-        check_positive("most_noise", self.most_noise)
-        check_positive("regularisation", self.regularisation)
-        wrong = isinstance(self.rows, bool) or not isinstance(self.rows, int | None)
-        if wrong or (self.rows is not None and self.rows < 1):
-            raise MethodError(f"rows: expected a whole number from 1 or None, not {self.rows!r}")
+        settle(
+            self,
+            noise=one_of("noise", self.noise, ("gaussian", "laplace")),
+            rows=None if self.rows is None else whole_number("rows", self.rows),
+            most_noise=real_number("most_noise", self.most_noise, "a positive number", above=0),
+            features=checked_recipe("features", self.features),
+            regularisation=positive_or_none("regularisation", self.regularisation),
+        )
 
     def fit(
         self,
@@ -91,9 +96,7 @@ class LogisticOutputs:
         law: NoiseLaw = self.noise  # type: ignore[assignment]
         regularisation = self.regularisation
         if regularisation is None:
-            trial = task.bound**2
-            noise = task.noise(law, trial)
-            regularisation = balanced_regularisation(noise.deviation, trial, task.bound, noise.size)
+            regularisation = task.balanced(partial(task.noise, law))
         rows = self.rows
         if rows is None:
             rows = largest_feasible_rows(task, regularisation, law, self.most_noise)

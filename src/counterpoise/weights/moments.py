@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from counterpoise.arguments import instance_of, settle
 from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Coded, Schema
-from counterpoise.vault import REPLACE, NoisySums, Share, Vault
+from counterpoise.vault import NoisySums, Share, Vault
 from counterpoise.weights.calibration import (
     calibrate,
     effective_fraction,
@@ -38,10 +39,10 @@ from counterpoise.weights.calibration import (
     tilted_mean,
 )
 from counterpoise.weights.choose_features import choose_features
-from counterpoise.weights.features import Features, Recipe
+from counterpoise.weights.features import Features, Recipe, checked_recipe
 from counterpoise.weights.knowledge import is_measured, plausible_variances
 from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many
-from counterpoise.weights.protocol import WEIGHTERS, Redrawable, coded_rows
+from counterpoise.weights.protocol import WEIGHTERS, Redrawable, coded_rows, pay_for_total
 from counterpoise.weights.shrinkage import Shrinkage, shrink
 from counterpoise.weights.standardise import Standardised, chunks
 from counterpoise.weights.weights import Weights
@@ -105,6 +106,12 @@ class Moments:
 
     is_free = False
 
+    def __post_init__(self) -> None:
+        if self.target is not None:
+            settle(self, target=str(instance_of("target", self.target, str, "a column's name")))
+        if self.blocks is not None:
+            settle(self, blocks=_checked_blocks(self.blocks))
+
     def fit(
         self,
         vault: Vault,
@@ -121,11 +128,7 @@ class Moments:
             raise BudgetError("weights 'moments' need a share of the budget")
         rows = coded_rows(vault.schema, synthetic)
         self._check(vault.schema, rows)
-        if vault.budget.neighbours is REPLACE:
-            total, sums_share = vault.total(), share
-        else:
-            for_total, sums_share = share.split(TOTAL_FRACTION, 1 - TOTAL_FRACTION)
-            total = vault.total(for_total)
+        total, sums_share = pay_for_total(vault, share, TOTAL_FRACTION)
         population = max(1.0, float(total.value))
         recipes = self.blocks or self._choose(vault, sums_share, population)
         blocks = [recipe.over(rows) for recipe in recipes]
@@ -182,6 +185,12 @@ class Moments:
             return share.gaussian_scale(sensitivity) / population
 
         return choose_features(vault.schema, self.target, noise)
+
+
+def _checked_blocks(blocks: Any) -> tuple[Recipe, ...]:
+    if not isinstance(blocks, list | tuple):
+        raise MethodError("blocks: expected a tuple of recipes of features, or None")
+    return tuple(checked_recipe("blocks", block) for block in blocks)
 
 
 def _shrink(

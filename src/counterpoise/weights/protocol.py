@@ -13,7 +13,7 @@ import numpy as np
 
 from counterpoise.registry import Registry
 from counterpoise.schema import Coded, Schema
-from counterpoise.vault import Share, Vault
+from counterpoise.vault import REPLACE, NoisyTotal, Share, Vault
 from counterpoise.weights.weights import Weights
 
 if TYPE_CHECKING:
@@ -99,6 +99,14 @@ class Weighter(Protocol):
 def coded_rows(schema: Schema, synthetic: Any) -> Coded:
     """A synthetic table as codes; one that is coded already stays as it is."""
     return synthetic if isinstance(synthetic, Coded) else schema.encode(synthetic)
+
+
+def pay_for_total(vault: Vault, share: Share, fraction: float) -> tuple[NoisyTotal, Share]:
+    """The number of private rows, and what is left of the share; it costs nothing where public."""
+    if vault.budget.neighbours is REPLACE:
+        return vault.total(), share
+    for_total, rest = share.split(fraction, 1 - fraction)
+    return vault.total(for_total), rest
 
 
 WEIGHTERS: Registry[Weighter] = Registry("weighters")
