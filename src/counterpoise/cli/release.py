@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,6 +19,8 @@ from counterpoise.cli.options import (
     privacy_options,
     work_option,
 )
+from counterpoise.cli.plan import GUESSED_ROWS
+from counterpoise.cli.run import Run
 
 _EPILOG = """\b
 Example:
@@ -46,70 +50,27 @@ Example:
 @output_options
 def command(
     table: Path,
-    schema_path: Path,
-    epsilon: float,
-    delta: float,
-    out: Path | None,
     synthesizer: str,
     weights: str,
     target: str | None,
     split: float | None,
     rows: int | None,
-    replicates: int,
-    neighbours: str,
-    max_rows_per_person: int,
-    seed: int | None,
-    work: Path | None,
-    csv: bool,
-    overwrite: bool,
-    dry_run: bool,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
+    **shared: Any,
 ) -> None:
     """Make a private release of TABLE (.csv or .parquet) and write it to a folder.
 
     An interrupted run goes on where it stopped when the same command is given again.
     """
     import counterpoise
-    from counterpoise.bundle.files import check_target
-    from counterpoise.cli.console import notes
-    from counterpoise.cli.plan import GUESSED_ROWS, plan_lines, show_plan
-    from counterpoise.cli.summary import show_release
     from counterpoise.curation.plan import plan_release
-    from counterpoise.curation.progress import lines
-    from counterpoise.schema import Schema
-    from counterpoise.vault import Budget
 
-    budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
-    schema = Schema.read(schema_path)
-    plan = plan_release(schema, budget, synthesizer, weights, rows, target=target, split=split)
-    guess = rows or GUESSED_ROWS
-    if dry_run:
-        show_plan(plan, as_json, replicates, guess)
-        return
-    if out is None:
-        raise click.UsageError("state the folder to write with --out, or --dry-run")
-    check_target(out, overwrite)
-    if verbose:
-        click.echo(plan_lines(plan, replicates, guess), err=True)
-    with notes(quiet):
-        made = counterpoise.release(
-            table,
-            schema,
-            epsilon,
-            delta,
-            synthesizer=synthesizer,
-            weights=weights,
-            target=target,
-            split=split,
-            rows=rows,
-            replicates=replicates,
-            neighbours=neighbours,
-            max_rows_per_person=max_rows_per_person,
-            seed=seed,
-            progress=lines(plan) if verbose else not (quiet or as_json),
-            work=work or out.parent / f".{out.name}.work",
-        )
-        made.save(out, overwrite=overwrite, csv=csv)
-    show_release(made, out, as_json, quiet)
+    run = Run(**shared)
+    request: dict[str, Any] = {
+        "synthesizer": synthesizer,
+        "weights": weights,
+        "rows": rows,
+        "target": target,
+        "split": split,
+    }
+    plan = run.plan(plan_release, **request)
+    run.carry_out(plan, partial(counterpoise.release, table, **request), rows or GUESSED_ROWS)

@@ -1,0 +1,80 @@
+"""What `release` and `weigh` have in common: a budget, a place to write, and what is said of it.
+
+Both make a plan, show it, or carry it out in a working folder beside the output, save what was
+made and tell of it. What is asked of the plan is each command's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from counterpoise.cli.plan import GUESSED_ROWS
+
+if TYPE_CHECKING:
+    from counterpoise.bundle.release import Release
+    from counterpoise.curation.plan import Plan
+
+
+@dataclass(frozen=True)
+class Run:
+    """The options that both commands take, under the names that click gives them."""
+
+    schema_path: Path
+    epsilon: float
+    delta: float
+    neighbours: str
+    max_rows_per_person: int
+    replicates: int
+    seed: int | None
+    out: Path | None
+    work: Path | None
+    csv: bool
+    overwrite: bool
+    dry_run: bool
+    as_json: bool
+    quiet: bool
+    verbose: bool
+
+    def plan(self, planned: Callable[..., Plan], *request: Any, **options: Any) -> Plan:
+        """The plan that `planned` makes of the schema, the budget and a request."""
+        from counterpoise.schema import Schema
+        from counterpoise.vault import Budget
+
+        budget = Budget(self.epsilon, self.delta, self.neighbours, self.max_rows_per_person)
+        return planned(Schema.read(self.schema_path), budget, *request, **options)
+
+    def carry_out(self, plan: Plan, make: Callable[..., Release], rows: int = GUESSED_ROWS) -> None:
+        """Show the plan, for so many `rows`, or do what it says, save it and tell of it."""
+        from counterpoise.bundle.files import check_target
+        from counterpoise.cli.console import notes
+        from counterpoise.cli.plan import plan_lines, show_plan
+        from counterpoise.cli.summary import show_release
+        from counterpoise.curation.progress import lines
+
+        if self.dry_run:
+            show_plan(plan, self.as_json, self.replicates, rows)
+            return
+        if self.out is None:
+            raise click.UsageError("state the folder to write with --out, or --dry-run")
+        check_target(self.out, self.overwrite)
+        if self.verbose:
+            click.echo(plan_lines(plan, self.replicates, rows), err=True)
+        with notes(self.quiet):
+            made = make(
+                schema=plan.schema,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                replicates=self.replicates,
+                neighbours=self.neighbours,
+                max_rows_per_person=self.max_rows_per_person,
+                seed=self.seed,
+                progress=lines(plan) if self.verbose else not (self.quiet or self.as_json),
+                work=self.work or self.out.parent / f".{self.out.name}.work",
+            )
+            made.save(self.out, overwrite=self.overwrite, csv=self.csv)
+        show_release(made, self.out, self.as_json, self.quiet)
