@@ -6,8 +6,10 @@ is asked for ends up in a ledger or a card, and so in JSON. Truth values are no 
 
 import math
 from collections.abc import Collection
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any, TypeVar
+
+import numpy as np
 
 from counterpoise.errors import CounterpoiseError, MethodError
 
@@ -119,8 +121,7 @@ def truth_value(name: str, value: Any, error: type[CounterpoiseError] = MethodEr
     Traceback (most recent call last):
     counterpoise.errors.MethodError: debias: expected True or False, not 'no'
     """
-    # numpy's own kind of truth value is told by its name: this file imports nothing heavy.
-    if not (isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")):
+    if not isinstance(value, bool | np.bool_):
         raise error(f"{name}: expected True or False, not {_shown(value)}")
     return bool(value)
 
@@ -137,13 +138,23 @@ def instance_of(
 ) -> Kind:
     """`value`, which has to be of a `kind`; `expected` says it in words.
 
-    >>> instance_of("target", 3, str, "the name of a column")
+    >>> instance_of("schema", 3, dict, "a schema")
     Traceback (most recent call last):
-    counterpoise.errors.MethodError: target: expected the name of a column, not 3
+    counterpoise.errors.MethodError: schema: expected a schema, not 3
     """
     if not isinstance(value, kind):
         raise error(f"{name}: expected {expected}, not {_shown(value)}")
     return value
+
+
+def column_name(name: str, value: Any, error: type[CounterpoiseError] = MethodError) -> str:
+    """`value` as a plain text that may be the name of a column.
+
+    >>> column_name("target", 3)
+    Traceback (most recent call last):
+    counterpoise.errors.MethodError: target: expected the name of a column, not 3
+    """
+    return str(instance_of(name, value, str, "the name of a column", error))
 
 
 def column_sets(
@@ -155,7 +166,7 @@ def column_sets(
     (('age', 'sex'), ('age',))
     >>> column_sets("workload", ["age"])
     Traceback (most recent call last):
-    counterpoise.errors.MethodError: workload: expected a list of lists of columns, not ['age']
+    counterpoise.errors.MethodError: workload: expected a list of lists of columns, not a list
     """
     found: list[tuple[str, ...]] = []
     try:
@@ -168,6 +179,29 @@ def column_sets(
     return tuple(tuple(map(str, columns)) for columns in found)
 
 
+def number_array(
+    name: str,
+    value: Any,
+    expected: str = "an array of numbers",
+    error: type[CounterpoiseError] = MethodError,
+) -> np.ndarray:
+    """`value` as an array of floats; texts and moments are not read as numbers.
+
+    >>> number_array("weights", [1, 2])
+    array([1., 2.])
+    >>> number_array("weights", ["1", "2"])
+    Traceback (most recent call last):
+    counterpoise.errors.MethodError: weights: expected an array of numbers, not a list
+    """
+    try:
+        found = np.asarray(value)
+        if found.dtype.kind not in "biufO" or isinstance(value, str | bytes):
+            raise TypeError
+        return found.astype(float)
+    except (TypeError, ValueError, ArithmeticError):
+        raise error(f"{name}: expected {expected}, not {_shown(value)}") from None
+
+
 def settle(made: Any, **checked: Any) -> None:
     """Put checked arguments in the place of those that a frozen dataclass was made with."""
     for name, value in checked.items():
@@ -175,9 +209,14 @@ def settle(made: Any, **checked: Any) -> None:
 
 
 def _shown(value: Any) -> str:
-    """A short text of a value that was refused, whatever it is."""
-    try:
-        text = repr(value)
-    except Exception:
-        text = f"a {type(value).__name__}"
+    """A short text of a value that was refused; of a table, an array or a list its kind alone.
+
+    Whoever gives arguments in the wrong order must not read private rows in an error.
+    """
+    text = f"a {type(value).__name__}"
+    if value is None or isinstance(value, str | bytes | Number | np.generic):
+        try:
+            text = repr(value)
+        except ValueError:
+            text = "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:57]}..."

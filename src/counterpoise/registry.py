@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
+from counterpoise.arguments import instance_of
 from counterpoise.errors import MethodError
 
 Method = TypeVar("Method")
@@ -39,12 +40,15 @@ class Registry(Generic[Method]):
     counterpoise.errors.MethodError: there is no method 'polit' among greetings; did you mean ...
     """
 
-    def __init__(self, room: str):
+    def __init__(self, room: str, needs: tuple[str, ...] = ("fit",)):
         self.room = room
+        self.needs = needs  # what every method of the room has
         self._methods: dict[str, type[Method]] = {}
 
     def register(self, name: str) -> Callable[[type[Method]], type[Method]]:
         """A decorator that makes a class known by `name`."""
+
+        self._check_name(name)
 
         def known(method: type[Method]) -> type[Method]:
             self._methods[name] = method
@@ -54,6 +58,7 @@ class Registry(Generic[Method]):
 
     def get(self, name: str) -> type[Method]:
         """The method called `name`, ours or a third party's."""
+        self._check_name(name)
         if name in self._methods:
             return self._methods[name]
         for found in entry_points(group=f"counterpoise.{self.room}", name=name):
@@ -69,6 +74,12 @@ class Registry(Generic[Method]):
                 f"{self.room}: expected a name or an instance; write {method.__name__}()"
             )
         if not isinstance(method, str):
+            if not all(hasattr(method, need) for need in self.needs):
+                raise MethodError(
+                    f"{self.room}: expected a name or an instance, not "
+                    f"{'None' if method is None else f'a {type(method).__name__}'}; the names are "
+                    f"{', '.join(map(repr, self.by_name()))}"
+                )
             return method
         try:
             return self.get(method)(**parameters)
@@ -76,6 +87,9 @@ class Registry(Generic[Method]):
             raise MethodError(
                 f"method {method!r} of {self.room} does not take {', '.join(sorted(parameters))}"
             ) from None
+
+    def _check_name(self, name: Any) -> None:
+        instance_of(self.room, name, str, "the name of a method")
 
     def by_name(self) -> list[str]:
         """The names that are enough to make a method, sorted."""

@@ -170,7 +170,7 @@ def test_a_target_draws_attention():
     "parameters", [{"degree": 0}, {"rounds": 0}, {"rounds": -3}, {"first_part": 1.0}]
 )
 def test_impossible_parameters_are_refused_when_they_are_stated(parameters):
-    with pytest.raises(MethodError, match="aim"):
+    with pytest.raises(MethodError, match=next(iter(parameters))):
         Aim(**parameters)
 
 

@@ -208,5 +208,7 @@ def test_tables_in_the_place_of_their_weights_are_refused():
         calibrate(table, table)
     with pytest.raises(MethodError, match=r"synthetic: expected the weights .*, not the table"):
         calibrate(np.zeros(2), table[["x"]])
-    with pytest.raises(MethodError, match="expected Weights, or an array of log-weights, not list"):
+    with pytest.raises(
+        MethodError, match="expected Weights, or an array of log-weights, not a list"
+    ):
         calibrate(["F", "M"], np.zeros(2))

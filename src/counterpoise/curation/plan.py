@@ -13,13 +13,15 @@ import re
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from counterpoise.arguments import real_number, whole_number
+from counterpoise.arguments import column_name, instance_of, real_number, whole_number
 from counterpoise.errors import BudgetError, MethodError, SchemaError
 from counterpoise.registry import only_as_instance
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import SYNTHESIZERS, Histogram, Synthesizer
+from counterpoise.synthesizers.protocol import MOST_ROWS
 from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, threshold_delta
 from counterpoise.weights import WEIGHTERS, Weighter
+from counterpoise.weights.replicates import MOST_REPLICATES
 
 if TYPE_CHECKING:
     from counterpoise.curation.outlook import Stage
@@ -66,6 +68,8 @@ class Plan:
         """
         from counterpoise.curation.outlook import stages_of
 
+        private_rows = whole_number("private_rows", private_rows, most=MOST_ROWS)
+        replicates = whole_number("replicates", replicates, 0, MOST_REPLICATES)
         return stages_of(self, private_rows, replicates)
 
 
@@ -88,9 +92,12 @@ def plan_release(
     0.2
     """
     public = _checked_schema(schema, budget)
-    rows = None if rows is None else whole_number("rows", rows)
-    chosen = best_synthesizer(public, budget) if synthesizer == "auto" else synthesizer
+    rows = None if rows is None else whole_number("rows", rows, most=MOST_ROWS)
+    is_auto = isinstance(synthesizer, str) and synthesizer == "auto"
+    chosen = best_synthesizer(public, budget) if is_auto else synthesizer
     method = SYNTHESIZERS.make(chosen)
+    if hasattr(method, "is_free"):
+        raise MethodError("synthesizer: this is a way to weigh rows; state it as `weights`")
     if budget.is_pure and _needs_delta(method):
         raise BudgetError(
             f"synthesizer {SYNTHESIZERS.name_of(method)!r} needs delta > 0: state a delta, such as "
@@ -210,6 +217,7 @@ def _check_open_parts(schema: Schema, budget: Budget) -> None:
 
 
 def _checked_schema(schema: Any, budget: Budget) -> Schema:
+    instance_of("budget", budget, Budget, "a Budget", BudgetError)
     public = Schema.read(schema)
     public.require_public()
     _check_names(public)
@@ -241,9 +249,7 @@ def _takes_target(method: Any) -> bool:
 
 
 def _check_target(schema: Schema, target: Any) -> None:
-    if not isinstance(target, str):
-        raise MethodError(f"target: expected the name of a column, not {target!r}")
-    schema.index(target)
+    schema.index(column_name("target", target))
 
 
 def _aimed(method: Any, target: str) -> Any:

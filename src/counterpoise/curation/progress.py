@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from counterpoise.arguments import truth_value
 from counterpoise.curation.plan import Plan
 
 Progress = Callable[[str, float], None]
@@ -21,7 +22,7 @@ def shown(progress: bool | Progress, plan: Plan) -> Iterator[Progress]:
     """What to call: the caller's own function, a bar for True, nothing for False."""
     if callable(progress):
         yield progress
-    elif progress:
+    elif progress is not None and truth_value("progress", progress):
         with _bar(spent_before(plan)) as report:
             yield report
     else:

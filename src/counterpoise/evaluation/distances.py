@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist, pdist
 
+from counterpoise.arguments import whole_number
 from counterpoise.evaluation.points import check_schemas, checked_shares, coordinates, equal_points
 from counterpoise.schema import Coded
 
@@ -22,6 +23,10 @@ SMOOTHING, SINKHORN_STEPS, TINY = 0.01, 30, 1e-300
 
 # Points from which the bandwidth of a kernel is taken.
 BANDWIDTH_POINTS = 1000
+
+# Every point meets every other: the distances of so many take 80 GB.
+MOST_PAIRED_POINTS = 100_000
+MOST_DIRECTIONS = 1_000_000
 
 
 def wasserstein(
@@ -46,7 +51,7 @@ def wasserstein(
     (0.25, 0.375)
     """
     check_schemas(left, right)
-    count = points
+    count = points = whole_number("points", points, most=MOST_PAIRED_POINTS)
     if right_weights is None and 0 < len(right) <= points:
         # A multiple of the rows to compare with, so that none of these counts more than another.
         count -= points % len(right)
@@ -101,6 +106,8 @@ def sliced_wasserstein(
     0.25
     """
     check_schemas(left, right)
+    directions = whole_number("directions", directions, most=MOST_DIRECTIONS)
+    seed = whole_number("seed", seed, 0)
     signed = np.concatenate(
         [checked_shares(left, left_weights), -checked_shares(right, right_weights)]
     )
@@ -142,6 +149,7 @@ def mmd(
     True
     """
     check_schemas(left, right)
+    points = whole_number("points", points, most=MOST_PAIRED_POINTS)
     bandwidth = _median_distance(right, right_weights)
     left, p = _at_most(left, left_weights, points)
     right, q = _at_most(right, right_weights, points)

@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from counterpoise.errors import MethodError
+from counterpoise.arguments import column_sets, whole_number
 from counterpoise.evaluation.points import check_schemas, checked_shares
 from counterpoise.schema import Coded
 
@@ -60,6 +60,7 @@ def total_variation(
     (0.5, 0.0)
     """
     check_schemas(left, right)
+    [columns] = column_sets("columns", (columns,))
     shape = left.schema.shape(columns)
     positions = [left.schema.index(name) for name in columns]
     left_cells = _cell_numbers(left.codes, shape, positions)
@@ -94,10 +95,7 @@ def marginal_error(
     0.25
     """
     check_schemas(left, right)
-    if not 1 <= degree <= len(left.schema):
-        raise MethodError(
-            f"degree: expected a number from 1 to the columns there are, not {degree}"
-        )
+    degree = whole_number("degree", degree, most=len(left.schema))
     distances = [
         total_variation(left, right, columns, left_weights, right_weights)
         for columns in combinations(left.schema.names, degree)

@@ -9,10 +9,16 @@ weight two changes it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from counterpoise.arguments import instance_of, number_array, whole_number
 from counterpoise.errors import MethodError
 from counterpoise.schema import Coded
+
+# Points take the square of their number in memory, or more, wherever they are used.
+MOST_POINTS = 10_000_000
 
 
 def coordinates(table: Coded) -> np.ndarray:
@@ -24,7 +30,7 @@ def coordinates(table: Coded) -> np.ndarray:
     >>> coordinates(schema.encode(pd.DataFrame({"x": [5.0], "y": ["b"]}))).round(3).tolist()
     [[0.5, 0.0, 0.707]]
     """
-    points, _ = table.one_hot()
+    points, _ = checked_table("table", table).one_hot()
     scales = []
     for column in table.schema:
         # Two one-hot vectors are sqrt(2) apart.
@@ -44,8 +50,7 @@ def equal_points(table: Coded, weights: np.ndarray | None, count: int) -> Coded:
     >>> sorted(equal_points(table, np.array([1.0, 3.0]), 4).codes[:, 0].tolist())
     [0, 1, 1, 1]
     """
-    if count < 1:
-        raise MethodError(f"count: expected a whole number from 1, not {count!r}")
+    count = whole_number("count", count, most=MOST_POINTS)
     weights = checked_weights(table, weights)
     order = np.argsort(_places(table))
     reached = np.cumsum(weights[order])
@@ -72,13 +77,18 @@ def _places(table: Coded) -> np.ndarray:
     return places
 
 
+def checked_table(name: str, table: Any) -> Coded:
+    """A table, which has to be coded already."""
+    return instance_of(name, table, Coded, "a coded table; write schema.encode(table)")
+
+
 def checked_weights(table: Coded, weights: np.ndarray | None) -> np.ndarray:
     """The weights as given, or ones; refuses what cannot weigh the rows of the table."""
-    if len(table) == 0:
+    if len(checked_table("table", table)) == 0:
         raise MethodError("a table without rows cannot be compared; give one that has rows")
     if weights is None:
         return np.ones(len(table))
-    weights = np.asarray(weights, dtype=float)
+    weights = number_array("weights", weights)
     if weights.shape != (len(table),):
         raise MethodError("weights: expected one number a row of the table")
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
@@ -94,5 +104,5 @@ def checked_shares(table: Coded, weights: np.ndarray | None) -> np.ndarray:
 
 def check_schemas(left: Coded, right: Coded) -> None:
     """Refuse to compare tables that are coded differently."""
-    if left.schema != right.schema:
+    if checked_table("left", left).schema != checked_table("right", right).schema:
         raise MethodError("the two tables have to be coded by the same schema")

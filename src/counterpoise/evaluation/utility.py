@@ -21,11 +21,19 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from counterpoise.arguments import column_name, real_number, whole_number
 from counterpoise.errors import MethodError
-from counterpoise.evaluation.points import checked_weights, equal_points
+from counterpoise.evaluation.points import (
+    check_schemas,
+    checked_table,
+    checked_weights,
+    equal_points,
+)
 from counterpoise.schema import Coded, Schema
 
 PENALTY = 1e-3
+# Below it, and above its inverse, the fit is lost to rounding.
+LEAST_PENALTY = 1e-12
 
 # Epochs of a network, of batches of 200 points.
 EPOCHS = 40
@@ -45,7 +53,7 @@ class LinearModel:
 
     def score(self, test: Coded) -> float:
         """ROC-AUC or R^2 on real rows."""
-        features, truth = _split(test, self.target)
+        features, truth = _split(checked_table("test", test), self.target)
         return _score(features @ self.coefficients.T + self.intercepts, truth, test, self.target)
 
 
@@ -63,7 +71,9 @@ def fit_linear(
     >>> fit_linear(rows, "y", penalty=1e-9).coefficients.round(3).tolist()
     [[0.2]]
     """
+    checked_table("train", train)
     weights = checked_weights(train, weights)
+    target, penalty = column_name("target", target), _checked_penalty(penalty)
     features, outcome = _split(train, target)
     kept = (weights > 0) & _is_stated(train, target)
     if not kept.any():
@@ -114,6 +124,7 @@ def coefficient_error(
     >>> coefficient_error(rows, rows, "y")
     0.0
     """
+    checked_table("test", test)
     fitted = fit_linear(train, target, weights, penalty).coefficients
     wanted = fit_linear(test, target, None, penalty).coefficients
     return float(np.mean((fitted - wanted) ** 2))
@@ -140,6 +151,10 @@ def mlp_score(
     >>> mlp_score(rows, rows, "y", points=60)
     1.0
     """
+    checked_table("train", train)
+    check_schemas(train, test)
+    target, points = column_name("target", target), whole_number("points", points)
+    seed = whole_number("seed", seed, 0, 2**32 - 1)
     kept = _is_stated(train, target)
     weights = checked_weights(train, weights) * kept
     rows = equal_points(train, weights, points)
@@ -155,6 +170,12 @@ def mlp_score(
         model = _fit_quietly(MLPClassifier(**options), features, outcome)
         scores[:, seen] = model.predict_proba(unseen)
     return _score(scores, truth, test, target)
+
+
+def _checked_penalty(penalty: Any) -> float:
+    expected = f"a number from {LEAST_PENALTY:g} to {1 / LEAST_PENALTY:g}"
+    low, high = LEAST_PENALTY, 1 / LEAST_PENALTY
+    return real_number("penalty", penalty, expected, above=low, below=high, inclusive=True)
 
 
 def _is_regression(schema: Schema, target: str) -> bool:

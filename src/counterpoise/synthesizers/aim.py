@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from counterpoise.errors import BudgetError, MethodError
+from counterpoise.arguments import column_name, column_sets, real_number, settle, whole_number
+from counterpoise.errors import BudgetError
 from counterpoise.synthesizers.graphical import (
     Columns,
     Domain,
@@ -71,10 +72,18 @@ class Aim:
     needs_delta = True
 
     def __post_init__(self) -> None:
-        if self.degree < 1 or (self.rounds is not None and self.rounds < 1):
-            raise MethodError("aim: degree and rounds have to be whole numbers from 1")
-        if not 0 < self.first_part < 1:
-            raise MethodError("aim: first_part has to be between 0 and 1")
+        target, workload, part = self.target, self.workload, self.first_part
+        settle(
+            self,
+            degree=whole_number("degree", self.degree),
+            target=None if target is None else column_name("target", target),
+            workload=None if workload is None else column_sets("workload", workload),
+            rounds=None if self.rounds is None else whole_number("rounds", self.rounds),
+            first_part=real_number(
+                "first_part", part, "a number between 0 and 1", above=0, below=1
+            ),
+            most_cells=whole_number("most_cells", self.most_cells),
+        )
 
     def fit(self, vault: Vault, share: Share) -> AimModel:
         """Measure round by round until the share is spent."""
@@ -158,9 +167,10 @@ class AimModel(MarginalModel):
         the last round from their not having been chosen; None where neither applies.
         (McKenna et al. 2022, section 5)
         """
-        if not 0 < confidence < 1:
-            raise MethodError(f"confidence: expected a number between 0 and 1, not {confidence!r}")
-        clique = self.graph.domain.canonical(columns)
+        expected = "a number between 0 and 1"
+        confidence = real_number("confidence", confidence, expected, above=0, below=1)
+        [names] = column_sets("columns", (columns,))
+        clique = self.graph.domain.canonical(names)
         deviation = self._standard_error(clique)
         if deviation is not None:
             return self._measured_bound(clique, deviation, 1 - confidence)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from counterpoise.arguments import instance_of, settle, whole_number
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
 from counterpoise.synthesizers.marginal_model import (
@@ -18,7 +19,7 @@ from counterpoise.synthesizers.marginal_model import (
     measurement_of,
     total_of,
 )
-from counterpoise.synthesizers.protocol import SYNTHESIZERS
+from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
 from counterpoise.vault import Share, Vault
 
 
@@ -29,8 +30,12 @@ class Histogram:
 
     most_cells: int = 2_000_000
 
+    def __post_init__(self) -> None:
+        settle(self, most_cells=whole_number("most_cells", self.most_cells))
+
     def check(self, schema: Schema) -> None:
         """Refuse a schema with too many cells."""
+        instance_of("schema", schema, Schema, "a Schema")
         cells = math.prod(schema.sizes)
         if cells > self.most_cells:
             raise MethodError(
@@ -40,6 +45,7 @@ class Histogram:
 
     def fit(self, vault: Vault, share: Share) -> MarginalModel:
         """Count every cell; charges the whole share."""
+        check_request(vault, share)
         self.check(vault.schema)
         domain = domain_of(vault.schema)
         measured = [measurement_of(answer) for answer in vault.counts([domain.columns], share)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from counterpoise.schema import Schema
 from counterpoise.synthesizers.graphical.sampling import rounded_counts
-from counterpoise.synthesizers.protocol import SYNTHESIZERS
+from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
 from counterpoise.synthesizers.redraw import Remeasurement, Table, rake
 from counterpoise.vault import REPLACE, NoisyCounts, Share, Vault
 
@@ -25,6 +25,7 @@ class Independent:
 
     def fit(self, vault: Vault, share: Share) -> "IndependentModel":
         """Measure every one-way marginal; charges the whole share."""
+        check_request(vault, share)
         measured = vault.counts([(name,) for name in vault.schema.names], share)
         return IndependentModel(
             vault.schema,
@@ -57,6 +58,7 @@ class IndependentModel:
 
     def sample(self, rows: int, seed: int | None = None, format: str = "pandas") -> Any:
         """Draw `rows` rows, each column by itself, with counts rounded at random."""
+        rows, seed, format = checked_draw(rows, seed, format)
         generator = np.random.default_rng(seed)
         codes = np.empty((rows, len(self.schema)), dtype=np.int32, order="F")
         for column, chances in enumerate(self.probabilities):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from counterpoise.arguments import column_sets
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
 from counterpoise.synthesizers.graphical import (
@@ -23,6 +24,7 @@ from counterpoise.synthesizers.graphical import (
     estimate_total,
     fit,
 )
+from counterpoise.synthesizers.protocol import checked_draw
 from counterpoise.synthesizers.redraw import Remeasurement
 from counterpoise.synthesizers.response import Response
 from counterpoise.vault import REPLACE, NoisyCounts, Vault
@@ -77,13 +79,14 @@ class MarginalModel:
         With "rounding" the counts of the sample are those of the model, rounded at random; with
         "plain" rows are drawn independently of each other.
         """
+        rows, seed, format = checked_draw(rows, seed, format)
         generator = np.random.default_rng(seed)
-        codes = self.graph.sample(rows, generator, self._codes(given or {}), method)
+        codes = self.graph.sample(rows, generator, self._codes(given), method)
         return self.schema.decode(codes, generator, format=format)
 
     def marginal(self, columns: Sequence[str]) -> MarginalAnswer:
         """The expected counts of the combinations of `columns`."""
-        names = tuple(columns)
+        [names] = column_sets("columns", (columns,))
         self.schema.shape(names)
         return MarginalAnswer(names, self.graph.marginal(names), self._standard_error(names))
 
@@ -122,8 +125,12 @@ class MarginalModel:
             measured.append(Measurement(columns, arrays[f"measured_values_{index}"], scale))
         return cls(schema, GraphicalModel.from_arrays(arrays), tuple(measured), private)
 
-    def _codes(self, given: Mapping[str, Any]) -> dict[str, int]:
-        codes = {}
+    def _codes(self, given: Mapping[str, Any] | None) -> dict[str, int]:
+        codes: dict[str, int] = {}
+        if given is None:
+            return codes
+        if not isinstance(given, Mapping):
+            raise MethodError("given: expected a dict from columns to values")
         for name, value in given.items():
             column = self.schema[name]
             # Coded as if it might be null, so that a value without a place shows as null.

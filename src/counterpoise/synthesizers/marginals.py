@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from counterpoise.arguments import column_sets, settle, whole_number
 from counterpoise.synthesizers.graphical import Columns, Domain, Measurement, fit, model_sizes
 from counterpoise.synthesizers.marginal_model import (
     MarginalModel,
@@ -22,7 +23,7 @@ from counterpoise.synthesizers.marginal_model import (
     measurement_of,
     total_of,
 )
-from counterpoise.synthesizers.protocol import SYNTHESIZERS
+from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
 from counterpoise.synthesizers.workload import all_cliques, check_workload
 from counterpoise.vault import Share, Vault
 
@@ -36,8 +37,18 @@ class Marginals:
     workload: tuple[Columns, ...] | None = None
     most_cells: int = 2_000_000
 
+    def __post_init__(self) -> None:
+        workload = self.workload
+        settle(
+            self,
+            degree=whole_number("degree", self.degree),
+            workload=None if workload is None else column_sets("workload", workload),
+            most_cells=whole_number("most_cells", self.most_cells),
+        )
+
     def fit(self, vault: Vault, share: Share) -> MarginalModel:
         """Count every clique of the workload; charges the whole share."""
+        check_request(vault, share)
         domain = domain_of(vault.schema)
         if self.workload is None:
             cliques = all_cliques(domain, self.degree, self.most_cells)

@@ -11,10 +11,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from counterpoise.errors import BudgetError
+from counterpoise.arguments import instance_of, real_number, settle, whole_number
+from counterpoise.errors import BudgetError, MethodError
 from counterpoise.synthesizers.graphical import Columns, fit
 from counterpoise.synthesizers.marginal_model import (
     MOST_CELLS,
@@ -24,7 +26,7 @@ from counterpoise.synthesizers.marginal_model import (
     measurement_of,
     total_of,
 )
-from counterpoise.synthesizers.protocol import SYNTHESIZERS
+from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
 from counterpoise.vault import MarginalError, Share, Vault
 
 
@@ -38,8 +40,16 @@ class Mst:
 
     needs_delta = True
 
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            parts=_checked_parts(self.parts),
+            most_cells=whole_number("most_cells", self.most_cells),
+        )
+
     def fit(self, vault: Vault, share: Share) -> MarginalModel:
         """Measure, choose, measure; charges the whole share."""
+        check_request(vault, share)
         if share.pure:
             raise BudgetError("mst needs delta > 0: state a delta, or choose 'privbayes'")
         domain = domain_of(vault.schema)
@@ -61,6 +71,15 @@ class Mst:
             chosen = choose_tree(vault, domain.columns, estimates, choosing)
             measured += [measurement_of(answer) for answer in vault.counts(chosen, second)]
         return fit_model(vault.schema, measured, total=total, private=vault.private)
+
+
+def _checked_parts(parts: Any) -> tuple[float, float, float]:
+    expected = "three positive numbers, for single columns, choosing and pairs"
+    found = instance_of("parts", parts, tuple, expected)
+    if len(found) != 3:
+        raise MethodError(f"parts: expected {expected}")
+    first, choosing, second = (real_number("parts", part, expected, above=0) for part in found)
+    return first, choosing, second
 
 
 def choose_tree(

@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from counterpoise.errors import MethodError
+from counterpoise.arguments import real_number, settle, whole_number
 from counterpoise.synthesizers.graphical import Columns, Domain, model_sizes
 from counterpoise.synthesizers.marginal_model import (
     MOST_CELLS,
@@ -26,7 +26,7 @@ from counterpoise.synthesizers.marginal_model import (
     measurement_of,
     total_of,
 )
-from counterpoise.synthesizers.protocol import SYNTHESIZERS
+from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
 from counterpoise.vault import REPLACE, Dependence, Share, Vault, count_noise
 
 # Parts of the share: the number of rows, the choice of the network, the counts.
@@ -42,10 +42,17 @@ class PrivBayes:
     most_parents: int = 3
     most_cells: int = MOST_CELLS
 
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            usefulness=real_number("usefulness", self.usefulness, "a positive number", above=0),
+            most_parents=whole_number("most_parents", self.most_parents),
+            most_cells=whole_number("most_cells", self.most_cells),
+        )
+
     def fit(self, vault: Vault, share: Share) -> MarginalModel:
         """Count the rows, choose the network, count its tables; charges the whole share."""
-        if not self.usefulness > 0 or self.most_parents < 1:
-            raise MethodError("privbayes: usefulness and most_parents have to be positive")
+        check_request(vault, share)
         domain = domain_of(vault.schema)
         if vault.budget.neighbours is REPLACE:
             choosing, counting = share.split(*_PARTS[1:])

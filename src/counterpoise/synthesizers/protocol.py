@@ -14,9 +14,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from counterpoise.arguments import instance_of, one_of, seed_or_none, whole_number
+from counterpoise.errors import TableError
 from counterpoise.registry import Registry
 from counterpoise.schema import Schema
+from counterpoise.schema.tables import FORMATS
 from counterpoise.vault import Share, Vault
+
+# More rows than a table in memory can have; whoever wants them draws several tables.
+MOST_ROWS = 1_000_000_000
 
 
 class Model(Protocol):
@@ -52,6 +58,18 @@ class Synthesizer(Protocol):
     def fit(self, vault: Vault, share: Share) -> Model:
         """Fit a model within a share of the vault's budget."""
         ...
+
+
+def check_request(vault: Any, share: Any) -> None:
+    """Refuse to ask anything but a vault, and within anything but a share."""
+    instance_of("vault", vault, Vault, "a Vault of private rows")
+    instance_of("share", share, Share, "a share of the budget, such as vault.budget.whole")
+
+
+def checked_draw(rows: Any, seed: Any, format: Any) -> tuple[int, int | None, str]:
+    """How many rows are to be drawn, none included, by which seed, and as what."""
+    chosen = one_of("format", format, FORMATS, TableError)
+    return whole_number("rows", rows, 0, MOST_ROWS), seed_or_none(seed), chosen
 
 
 SYNTHESIZERS: Registry[Synthesizer] = Registry("synthesizers")

@@ -21,10 +21,11 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
+from counterpoise.arguments import instance_of, real_number, settle
 from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Coded
 from counterpoise.vault import Share, Vault
-from counterpoise.weights.protocol import pay_for_total
+from counterpoise.weights.protocol import check_request, pay_for_total
 from counterpoise.weights.refine import Given, alike, log_weights_of
 from counterpoise.weights.weights import Weights
 
@@ -52,6 +53,13 @@ class BetaCalibration:
     shift: float  # c
     origin: float = 0.0
     deviation: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("power_below", "power_above", "deviation"):
+            value, expected = getattr(self, name), "a number from 0"
+            settle(self, **{name: real_number(name, value, expected, above=0, inclusive=True)})
+        for name in ("shift", "origin"):
+            settle(self, **{name: real_number(name, getattr(self, name), "a number")})
 
     def __call__(self, weights: Given) -> Given:
         """Calibrate weights, or an array of log-weights; rows without weight stay without."""
@@ -82,8 +90,8 @@ def calibrate(
             "held_out: expected a weight above zero in every row; weigh by a model that rules out "
             "no real row"
         )
-    if not (math.isfinite(caution) and caution >= 0):
-        raise MethodError(f"caution: expected a number of rows, zero or more, not {caution!r}")
+    expected = "a number of rows, zero or more"
+    caution = real_number("caution", caution, expected, above=0, inclusive=True)
     origin = _log_mean(made)
     ones, zeros = _features(real - origin), _features(made[np.isfinite(made)] - origin)
 
@@ -122,9 +130,14 @@ def calibrate_privately(
     on the powers and the shift to have at most the standard deviation `deviation`. Under
     replace-one the number of rows is public, and free.
     """
-    for name, value in (("most", most), ("deviation", deviation)):
-        if not (math.isfinite(value) and value > 0):
-            raise MethodError(f"{name}: expected a positive number, not {value!r}")
+    check_request(vault, share, None)
+    if share is None:
+        raise BudgetError("a calibration on private rows needs a share of the budget")
+    if not callable(log_weights):
+        raise MethodError("log_weights: expected a function of coded rows")
+    instance_of("synthetic", synthetic, Coded, "coded rows, schema.encode(table)")
+    most = real_number("most", most, "a positive number", above=0)
+    deviation = real_number("deviation", deviation, "a positive number", above=0)
     made = _one_set("synthetic", log_weights(synthetic))
     total, for_fit = pay_for_total(vault, share, TOTAL_FRACTION)
     counted = total.value

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from counterpoise.arguments import instance_of, number_array
 from counterpoise.errors import MethodError
 from counterpoise.weights.finite_variance import FiniteVarianceTest, exceedance_test
 from counterpoise.weights.refine import log_weights_of
@@ -156,6 +157,7 @@ def diagnose(weights: Weights) -> Diagnosis:
     >>> diagnose(Weights(5 * generator.normal(size=10_000))).verdict.level
     'do not use'
     """
+    instance_of("weights", weights, Weights, "Weights; write Weights(log_weights)")
     log_weights = log_weights_of(weights)
     equal = len(log_weights) == 0 or float(np.ptp(log_weights)) <= 1e-12
     tail = None if equal else find_tail(log_weights)
@@ -196,7 +198,9 @@ def fitted_sample_size(
     >>> round(fitted_sample_size(weights, distances, np.eye(1)).overall, 2)
     2.77
     """
-    slopes = np.asarray(gradients, dtype=float)
+    instance_of("weights", weights, Weights, "Weights; write Weights(log_weights)")
+    log_weights_of(weights)
+    slopes = number_array("gradients", gradients)
     if slopes.ndim != 2 or len(slopes) != len(weights) or not len(weights):
         raise MethodError("gradients: expected one row of derivatives for each weight")
     normalised = weights.normalised
@@ -206,7 +210,7 @@ def fitted_sample_size(
     # the ratio, which holds for standard errors and not for variances.)
     target = (slopes * normalised[:, None]).T @ slopes / len(weights)
     weighted = (slopes * (normalised**2)[:, None]).T @ slopes / len(weights)
-    curved = target if curvature is None else np.asarray(curvature, dtype=float)
+    curved = target if curvature is None else number_array("curvature", curvature)
     if curved.shape != target.shape:
         raise MethodError("curvature: expected one row and one column for each parameter")
     try:

@@ -18,7 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.arguments import column_sets, instance_of, real_number, settle, whole_number
+from counterpoise.arguments import (
+    column_name,
+    column_sets,
+    instance_of,
+    real_number,
+    settle,
+    whole_number,
+)
 from counterpoise.errors import MethodError
 from counterpoise.schema import Coded, Schema
 from counterpoise.weights.feature_blocks import (
@@ -175,7 +182,7 @@ class Products(Recipe):
     target: str
 
     def __post_init__(self) -> None:
-        settle(self, target=str(instance_of("target", self.target, str, "the name of a column")))
+        settle(self, target=column_name("target", self.target))
 
     def over(self, synthetic: Coded) -> Features:
         """A feature for each of the others' features and each of the target's."""

@@ -27,7 +27,7 @@ from counterpoise.vault import NoiseLaw, Perturbation, Share, Vault
 from counterpoise.weights.classification import Classification
 from counterpoise.weights.debias import average_to_one, has_moment, log_moment, redraw
 from counterpoise.weights.features import Features, Linear, Recipe, checked_recipe
-from counterpoise.weights.protocol import WEIGHTERS, Redrawable, coded_rows
+from counterpoise.weights.protocol import WEIGHTERS, Redrawable, check_request, coded_rows
 from counterpoise.weights.weights import Weights
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class Logistic:
         synthesizer: Redrawable | None = None,
     ) -> LogisticModel:
         """Pay for the number of rows, where it is private, and for one noisy minimiser."""
+        check_request(vault, share, synthesizer)
         task = Classification.of(vault, synthetic, share, self.features, self.noise)
         noise, regularisation = self._calibrated(task)
         longest = task.bound * np.eye(1) if noise.law == "l2-laplace" else task.matrix

@@ -33,7 +33,7 @@ from counterpoise.vault import NoiseLaw, Perturbation, Share, Vault, operator_no
 from counterpoise.weights.classification import Classification
 from counterpoise.weights.debias import average_to_one, redraw, unbiased_shift
 from counterpoise.weights.features import Linear, Recipe, checked_recipe
-from counterpoise.weights.protocol import WEIGHTERS, Redrawable, coded_rows
+from counterpoise.weights.protocol import WEIGHTERS, Redrawable, check_request, coded_rows
 from counterpoise.weights.weights import Weights
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class LogisticOutputs:
         synthesizer: Redrawable | None = None,
     ) -> LogisticOutputsModel:
         """Pay for the number of rows, where it is private, and for one vector of log-weights."""
+        check_request(vault, share, synthesizer)
         coded = coded_rows(vault.schema, synthetic)
         if self.rows is not None and self.rows > len(coded):
             raise MethodError(f"rows: the synthetic table has {len(coded)}, fewer than {self.rows}")

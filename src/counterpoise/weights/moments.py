@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterpoise.arguments import instance_of, settle
+from counterpoise.arguments import column_name, settle
 from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import NoisySums, Share, Vault
@@ -42,7 +42,13 @@ from counterpoise.weights.choose_features import choose_features
 from counterpoise.weights.features import Features, Recipe, checked_recipe
 from counterpoise.weights.knowledge import is_measured, plausible_variances
 from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many
-from counterpoise.weights.protocol import WEIGHTERS, Redrawable, coded_rows, pay_for_total
+from counterpoise.weights.protocol import (
+    WEIGHTERS,
+    Redrawable,
+    check_request,
+    coded_rows,
+    pay_for_total,
+)
 from counterpoise.weights.shrinkage import Shrinkage, shrink
 from counterpoise.weights.standardise import Standardised, chunks
 from counterpoise.weights.weights import Weights
@@ -108,7 +114,7 @@ class Moments:
 
     def __post_init__(self) -> None:
         if self.target is not None:
-            settle(self, target=str(instance_of("target", self.target, str, "a column's name")))
+            settle(self, target=column_name("target", self.target))
         if self.blocks is not None:
             settle(self, blocks=_checked_blocks(self.blocks))
 
@@ -124,6 +130,7 @@ class Moments:
         With the `synthesizer`'s model, what it measured itself is corrected only as far as its
         own noise may have misled it.
         """
+        check_request(vault, share, synthesizer)
         if share is None:
             raise BudgetError("weights 'moments' need a share of the budget")
         rows = coded_rows(vault.schema, synthetic)

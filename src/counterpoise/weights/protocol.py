@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from counterpoise.arguments import instance_of
+from counterpoise.errors import MethodError
 from counterpoise.registry import Registry
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import REPLACE, NoisyTotal, Share, Vault
@@ -96,6 +98,15 @@ class Weighter(Protocol):
         ...
 
 
+def check_request(vault: Any, share: Any, synthesizer: Any) -> None:
+    """Refuse what is no vault, no share and no synthesizer's model, before anything is asked."""
+    instance_of("vault", vault, Vault, "a Vault of private rows")
+    if share is not None:
+        instance_of("share", share, Share, "a share of the budget, such as vault.budget.whole")
+    if synthesizer is not None and redrawable(synthesizer) is None:
+        raise MethodError("synthesizer: expected the model that the rows were drawn from, or None")
+
+
 def coded_rows(schema: Schema, synthetic: Any) -> Coded:
     """A synthetic table as codes; one that is coded already stays as it is."""
     return synthetic if isinstance(synthetic, Coded) else schema.encode(synthetic)
@@ -109,4 +120,4 @@ def pay_for_total(vault: Vault, share: Share, fraction: float) -> tuple[NoisyTot
     return vault.total(for_total), rest
 
 
-WEIGHTERS: Registry[Weighter] = Registry("weighters")
+WEIGHTERS: Registry[Weighter] = Registry("weighters", needs=("fit", "is_free"))

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from scipy.special import logsumexp
 
+from counterpoise.arguments import number_array, real_number
 from counterpoise.errors import MethodError
 from counterpoise.weights.tail import find_tail, fit_tail
 from counterpoise.weights.weights import Weights
@@ -31,8 +32,8 @@ def temper(weights: Given, power: float) -> Given:
     >>> temper(Weights(np.log([1.0, 4.0])), power=0.5).normalised.round(3)
     array([0.667, 1.333])
     """
-    if not (math.isfinite(power) and 0 <= power <= 1):
-        raise MethodError(f"power: expected a number from 0 (equal weights) to 1, not {power!r}")
+    expected = "a number from 0 (equal weights) to 1"
+    power = real_number("power", power, expected, above=0, below=1, inclusive=True)
     log_weights = log_weights_of(weights)
     present = np.isfinite(log_weights)
     tempered = np.where(present, power * np.where(present, log_weights, 0.0), -np.inf)
@@ -49,8 +50,8 @@ def truncate(weights: Given, most: float | None = None) -> Given:
     >>> truncate(Weights(np.log([1.0, 1.0, 10.0])), most=1.5).normalised.round(3)
     array([0.375, 0.375, 2.25 ])
     """
-    if most is not None and not (math.isfinite(most) and most > 0):
-        raise MethodError(f"most: expected a positive multiple of the mean weight, not {most!r}")
+    if most is not None:
+        most = real_number("most", most, "a positive multiple of the mean weight", above=0)
     log_weights = log_weights_of(weights)
     rows = len(log_weights)
     if not rows:
@@ -114,12 +115,7 @@ def log_weights_of(weights: Weights | np.ndarray) -> np.ndarray:
     counterpoise.errors.MethodError: weights: expected log-weights that are numbers or minus ...
     """
     given = weights.log_weights if isinstance(weights, Weights) else weights
-    try:
-        log_weights = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        raise MethodError(
-            f"weights: expected Weights, or an array of log-weights, not {type(given).__name__}"
-        ) from None
+    log_weights = number_array("weights", given, "Weights, or an array of log-weights")
     if log_weights.ndim not in (1, 2) or (isinstance(weights, Weights) and log_weights.ndim != 1):
         raise MethodError("weights: expected one log-weight a row, or an array rows x replicates")
     if np.isnan(log_weights).any() or np.isposinf(log_weights).any():

@@ -16,9 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.weights.protocol import Redrawable, WeightModel
+from counterpoise.arguments import real_number, seed_or_none, whole_number
+from counterpoise.errors import MethodError
+from counterpoise.weights.protocol import Redrawable, WeightModel, redrawable
 
 REPLICATES = 80
+# Each replicate is a column of the table; nobody's standard error needs more of them.
+MOST_REPLICATES = 10_000
+# What a multinomial draw takes; a noisy number of rows beyond it is nothing but noise.
+MOST_POPULATION = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +52,21 @@ def replicate_weights(
     the synthetic table was drawn from; without it the table is taken as given, and only the noise
     of the weights is shown.
     """
+    if not hasattr(model, "weigh") or not hasattr(model, "replicate"):
+        raise MethodError("model: expected the weight model that a weighter's fit returns")
+    if synthesizer is not None and redrawable(synthesizer) is None:
+        raise MethodError("synthesizer: expected the model that the rows were drawn from, or None")
+    count = whole_number("count", count, 0, MOST_REPLICATES)
+    seed = seed_or_none(seed)
+    expected = f"a number of rows up to {MOST_POPULATION:,}"
+    population = real_number("population", population, expected, below=MOST_POPULATION)
     # A stream of its own: a table sampled with the same seed must not be resampled by the numbers
     # that it was made of.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-    rows = len(synthetic)
+    weights = model.weigh(synthetic).normalised
+    rows = len(weights)
     if rows == 0:
         return np.empty((0, count), dtype=np.float32)
-    weights = model.weigh(synthetic).normalised
     size = max(1, round(population))
     resample = np.empty((rows, count), dtype=np.float32)
     base = np.empty((rows, count), dtype=np.float32)

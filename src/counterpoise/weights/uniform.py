@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
 from counterpoise.vault import Share, Vault
 from counterpoise.weights.debias import average_to_one
@@ -46,7 +47,10 @@ class UniformModel:
         >>> UniformModel().weigh([1, 2]).normalised
         array([1., 1.])
         """
-        return Weights(np.zeros(len(synthetic)))
+        try:
+            return Weights(np.zeros(len(synthetic)))
+        except TypeError:
+            raise MethodError("synthetic: expected a table of rows to weigh") from None
 
     def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
         """The base weights: there is no noise but the synthesizer's."""

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from counterpoise.arguments import positive_or_none, real_number, whole_number
 from counterpoise.errors import MethodError
 from counterpoise.synthesizers.graphical.descent import minimise
 from counterpoise.synthesizers.graphical.domain import Columns, Domain
@@ -102,9 +103,9 @@ def fit_report(
     fit ends when the duality gap is below `tolerance` of the loss (of 1, if the loss is smaller),
     or after `iterations` steps.
     """
-    for name, value in (("entropy", entropy), ("tolerance", tolerance), ("iterations", iterations)):
-        if value is not None and not value > 0:
-            raise MethodError(f"{name} must be above 0, not {value}")
+    entropy = positive_or_none("entropy", entropy)
+    tolerance = real_number("tolerance", tolerance, "a positive number", above=0)
+    iterations = whole_number("iterations", iterations)
     combined = combine(domain, measurements)
     if total is None:
         total = estimate_total(combined)

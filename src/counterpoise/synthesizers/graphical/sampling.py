@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from counterpoise.errors import MethodError
+from counterpoise.arguments import one_of, whole_number
 from counterpoise.synthesizers.graphical.factor import Array, projection
 from counterpoise.synthesizers.graphical.junction_tree import JunctionTree
 
@@ -29,11 +29,8 @@ def draw_rows(
     method: str = "rounding",
 ) -> Array:
     """Draw `rows` rows of codes, with the columns in the order of the domain."""
-    if method not in COUNT_DRAWS:
-        raise MethodError(f"method must be one of {sorted(COUNT_DRAWS)}, not {method!r}")
-    if rows < 0:
-        raise MethodError(f"rows must be 0 or more, not {rows}")
-    draw = COUNT_DRAWS[method]
+    draw = COUNT_DRAWS[one_of("method", method, COUNT_DRAWS)]
+    rows = whole_number("rows", rows, 0)
     position = tree.domain.position
     # One contiguous array a column: each is read again for every clique that it is in.
     codes: list[Array] = [np.zeros(rows, dtype=np.int32)] * len(tree.domain)
