@@ -36,7 +36,7 @@ from counterpoise.synthesizers.marginal_model import (
     measurement_of,
     total_of,
 )
-from counterpoise.synthesizers.protocol import SYNTHESIZERS
+from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
 from counterpoise.synthesizers.workload import all_cliques, candidate_weights, check_workload
 from counterpoise.vault import MarginalError, Share, Vault
 
@@ -87,6 +87,7 @@ class Aim:
 
     def fit(self, vault: Vault, share: Share) -> AimModel:
         """Measure round by round until the share is spent."""
+        check_request(vault, share)
         if share.pure:
             raise BudgetError("aim needs delta > 0: state a delta, or choose 'privbayes'")
         domain = domain_of(vault.schema)
