@@ -30,6 +30,10 @@ from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
 from counterpoise.vault import REPLACE, Budget, seal
 from counterpoise.weights import WEIGHTERS, Weighter
 
+# The most rows that are drawn when nobody says how many. With little budget, or many rows a person,
+# the noisy number of private rows may be any number; those that noise invented would fill memory.
+MOST_DRAWN = 1_000_000
+
 
 def release(
     table: Any,
@@ -57,11 +61,11 @@ def release(
     our benchmarks for such a schema and budget. `weights` is a method or its name too, and
     `split` its part of what the two share. `target` names a column that models will predict, so
     that its relations are asked for first. `rows` is the number of synthetic rows, by default the
-    noisy number of private ones; `replicates` the number of replicate weights, from which
-    analysts have standard errors. `neighbours` is "add-remove" (the number of rows is private) or
-    "replace" (it is public). A `seed` makes the release repeatable and stamps it as not private.
-    `progress` shows a bar on a terminal or in a notebook; it may be a function instead, which is
-    called with the name of each stage and the part of the work done.
+    noisy number of private ones, but a million at most; `replicates` the number of replicate
+    weights, from which analysts have standard errors. `neighbours` is "add-remove" (the number of
+    rows is private) or "replace" (it is public). A `seed` makes the release repeatable and stamps
+    it as not private. `progress` shows a bar on a terminal or in a notebook; it may be a function
+    instead, which is called with the name of each stage and the part of the work done.
 
     `work` is a folder in which every charge is written down before the look, and every noisy
     answer after it. After an interruption the same call with the same table goes on from there and
@@ -102,7 +106,8 @@ def _run(
         said("synthesizer", 0.05)
         model = fit_synthesizer(vault, plan, kept)
         said("sampling", 0.5)
-        synthetic = model.sample(model.rows if plan.rows is None else plan.rows, seed=sampling_seed)
+        rows = min(model.rows, MOST_DRAWN) if plan.rows is None else plan.rows
+        synthetic = model.sample(rows, seed=sampling_seed)
         said("weights", 0.55)
         weight_model = fit_weights(vault, synthetic, plan, kept, model)
         ledger, schema_used = vault.ledger, vault.schema

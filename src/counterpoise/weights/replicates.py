@@ -58,8 +58,7 @@ def replicate_weights(
         raise MethodError("synthesizer: expected the model that the rows were drawn from, or None")
     count = whole_number("count", count, 0, MOST_REPLICATES)
     seed = seed_or_none(seed)
-    expected = f"a number of rows up to {MOST_POPULATION:,}"
-    population = real_number("population", population, expected, below=MOST_POPULATION)
+    population = real_number("population", population, "a number of rows")
     # A stream of its own: a table sampled with the same seed must not be resampled by the numbers
     # that it was made of.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
@@ -67,7 +66,7 @@ def replicate_weights(
     rows = len(weights)
     if rows == 0:
         return np.empty((0, count), dtype=np.float32)
-    size = max(1, round(population))
+    size = max(1, min(round(population), MOST_POPULATION))
     resample = np.empty((rows, count), dtype=np.float32)
     base = np.empty((rows, count), dtype=np.float32)
     chances = weights / weights.sum()
