@@ -26,6 +26,7 @@ ROOMS = (
     "report",
     "curation",
     "evaluation",
+    "testing",
     "cli",
 )
 # The one file that may import from lower rooms, inside its methods or for type checkers.
