@@ -1,12 +1,13 @@
 """Methods by name: one registry a room, open to third parties by entry point.
 
 A distribution that declares an entry point in the group `counterpoise.<room>` adds its method
-to the room without any change here.
+to the room without any change here. Its name is known without importing it; the method itself is
+imported when it is asked for.
 """
 
 import difflib
 from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
 from counterpoise.arguments import instance_of
@@ -24,6 +25,15 @@ def only_as_instance(method: Any) -> str:
     ''
     """
     return str(getattr(method, "only_as_instance", ""))
+
+
+def plugins(room: str) -> list[str]:
+    """The names that other distributions add to a room, sorted; none of them is imported.
+
+    >>> plugins("greetings")
+    []
+    """
+    return sorted({found.name for found in entry_points(group=f"counterpoise.{room}")})
 
 
 class Registry(Generic[Method]):
@@ -62,7 +72,7 @@ class Registry(Generic[Method]):
         if name in self._methods:
             return self._methods[name]
         for found in entry_points(group=f"counterpoise.{self.room}", name=name):
-            return found.load()  # type: ignore[no-any-return]
+            return self._loaded(found)
         near = difflib.get_close_matches(name, self.by_name()) or self.by_name()
         hint = ", ".join(repr(option) for option in near)
         raise MethodError(f"there is no method {name!r} among {self.room}; did you mean {hint}?")
@@ -100,14 +110,30 @@ class Registry(Generic[Method]):
         for name, known in self._methods.items():
             if type(method) is known:
                 return name
-        place = f"{type(method).__module__}:{type(method).__qualname__}"
+        # A package may hand its method out from elsewhere than where it is defined, so the class
+        # itself is compared; packages that it cannot come from are not imported for that.
+        package = type(method).__module__.partition(".")[0]
         for found in entry_points(group=f"counterpoise.{self.room}"):
-            if found.value == place:
+            is_near = found.value.partition(":")[0].partition(".")[0] == package
+            if is_near and self._loaded(found) is type(method):
                 return found.name
         return type(method).__name__
 
     def __iter__(self) -> Iterator[str]:
         yield from self._methods
-        for found in entry_points(group=f"counterpoise.{self.room}"):
-            if found.name not in self._methods:
-                yield found.name
+        yield from (name for name in plugins(self.room) if name not in self._methods)
+
+    def _loaded(self, found: EntryPoint) -> type[Method]:
+        try:
+            method = found.load()
+        except Exception as error:
+            raise MethodError(
+                f"the plug-in {found.name!r} of {self.room} cannot be imported from "
+                f"{found.value!r} ({type(error).__name__}); install it anew, or remove it"
+            ) from None
+        if not isinstance(method, type):
+            raise MethodError(
+                f"the plug-in {found.name!r} of {self.room} is not a class; its entry point has to "
+                "name one"
+            )
+        return method

@@ -48,8 +48,13 @@ class _LazyGroup(click.Group):
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        from counterpoise.cli.options import plugin_lines
+
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
+        if found := plugin_lines():
+            with formatter.section("Plug-ins"):
+                formatter.write_dl(found)
 
 
 @click.command(

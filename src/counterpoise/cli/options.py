@@ -1,18 +1,21 @@
-"""Options that `release` and `weigh` share, and what a shell completes them with."""
+"""Options that `release` and `weigh` share, and what a shell completes them with.
+
+Help and completion name methods without importing them: ours from a list here, which a test
+compares with the registries, and third parties' from what their distributions declare.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from counterpoise.registry import plugins
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# Methods by name, for help and completion without importing them; third parties' methods are
-# found when a shell asks or a release is made.
 SYNTHESIZERS = ("aim", "histogram", "independent", "marginals", "mst", "privbayes")
 WEIGHTERS = ("logistic", "logistic-outputs", "moments", "uniform")
 
@@ -20,25 +23,46 @@ PATH = click.Path(path_type=Path)
 
 
 class _MethodName(click.ParamType):
-    """A method's name, completed from the registry of its room; any name is let through."""
+    """A method's name, completed from those that are known; any name is let through."""
 
     name = "method"
 
-    def __init__(self, room: str, registry: str, *others: str):
-        self.room, self.registry, self.others = room, registry, others
+    def __init__(self, room: str, *known: str):
+        self.room, self.known = room, known
+
+    @property
+    def added(self) -> list[str]:
+        """The names that plug-ins add."""
+        return [name for name in plugins(self.room) if name not in self.known]
 
     def shell_complete(
         self, context: click.Context, parameter: click.Parameter, incomplete: str
     ) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        registry = getattr(import_module(f"counterpoise.{self.room}"), self.registry)
-        names = sorted({*registry.by_name(), *self.others})
+        names = sorted([*self.known, *self.added])
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-SYNTHESIZER = _MethodName("synthesizers", "SYNTHESIZERS", "auto")
-WEIGHTER = _MethodName("weights", "WEIGHTERS")
+SYNTHESIZER = _MethodName("synthesizers", "auto", *SYNTHESIZERS)
+WEIGHTER = _MethodName("weighters", *WEIGHTERS)
+
+
+class MethodOption(click.Option):
+    """An option that takes a method, whose help names the plug-ins that are installed."""
+
+    def get_help_record(self, context: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(context)
+        added = self.type.added if isinstance(self.type, _MethodName) else []
+        if record is None or not added:
+            return record
+        return record[0], f"{record[1].removesuffix('.')}; plug-ins: {', '.join(added)}."
+
+
+def plugin_lines() -> list[tuple[str, str]]:
+    """The plug-ins that are installed, a room a line, for the help of the whole command line."""
+    rooms = (("synthesizers", SYNTHESIZER), ("weights", WEIGHTER))
+    return [(room, ", ".join(method.added)) for room, method in rooms if method.added]
 
 
 def many(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:

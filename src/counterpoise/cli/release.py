@@ -14,6 +14,7 @@ from counterpoise.cli.options import (
     SYNTHESIZERS,
     WEIGHTER,
     WEIGHTERS,
+    MethodOption,
     budget_options,
     output_options,
     privacy_options,
@@ -33,13 +34,19 @@ Example:
 @budget_options
 @click.option(
     "--synthesizer",
+    cls=MethodOption,
     type=SYNTHESIZER,
     default="auto",
     metavar="NAME",
     help=f"auto, {', '.join(SYNTHESIZERS)}.",
 )
 @click.option(
-    "--weights", type=WEIGHTER, default="moments", metavar="NAME", help=f"{', '.join(WEIGHTERS)}."
+    "--weights",
+    cls=MethodOption,
+    type=WEIGHTER,
+    default="moments",
+    metavar="NAME",
+    help=f"{', '.join(WEIGHTERS)}.",
 )
 @click.option("--target", metavar="COLUMN", help="What models will predict.")
 @click.option("--split", type=float, help="The weights' part of the budget, 0 to 1.")

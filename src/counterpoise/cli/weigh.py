@@ -12,6 +12,7 @@ from counterpoise.cli.options import (
     PATH,
     WEIGHTER,
     WEIGHTERS,
+    MethodOption,
     budget_options,
     output_options,
     privacy_options,
@@ -30,7 +31,12 @@ Example:
 @click.argument("synthetic", type=PATH)
 @budget_options
 @click.option(
-    "--method", type=WEIGHTER, default="moments", metavar="NAME", help=f"{', '.join(WEIGHTERS)}."
+    "--method",
+    cls=MethodOption,
+    type=WEIGHTER,
+    default="moments",
+    metavar="NAME",
+    help=f"{', '.join(WEIGHTERS)}.",
 )
 @click.option("--target", metavar="COLUMN", help="What models will predict.")
 @click.option("--replicates", type=int, default=80, show_default=True, help="For error bars.")
