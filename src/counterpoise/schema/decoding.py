@@ -14,8 +14,9 @@ import pandas as pd
 from counterpoise.errors import SchemaError, TableError
 from counterpoise.schema.bins import bin_codes
 from counterpoise.schema.column import Column
+from counterpoise.schema.incoming import DATE_DTYPE, DATETIME_DTYPE
 from counterpoise.schema.schema import Schema
-from counterpoise.schema.tables import DATE_DTYPE, DATETIME_DTYPE, check_columns, read_table
+from counterpoise.schema.tables import check_columns, read_table
 
 
 def decode(schema: Schema, codes: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from counterpoise.schema.bins import EPOCH
 from counterpoise.schema.column import NARROWEST_RANGE, WIDEST_RANGE, Column
+from counterpoise.schema.incoming import plain
 from counterpoise.schema.reading import (
     TextReader,
     distinct_texts,
@@ -58,7 +59,8 @@ def draft_schema(source: Any, max_categories: int = 200) -> Schema:
     frame = read_table(source)
     with TextReader() as texts:
         columns = [
-            _draft_column(str(name), frame[name], max_categories, texts) for name in frame.columns
+            _draft_column(str(name), plain(frame[name]), max_categories, texts)
+            for name in frame.columns
         ]
     return Schema(tuple(columns))
 

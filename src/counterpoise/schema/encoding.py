@@ -23,6 +23,7 @@ from counterpoise.schema.bins import bin_codes, unit_values
 from counterpoise.schema.coded import Coded
 from counterpoise.schema.column import Column
 from counterpoise.schema.files import as_relation, connect, errors_of, is_path
+from counterpoise.schema.incoming import plain
 from counterpoise.schema.reading import (
     TextReader,
     distinct_texts,
@@ -50,7 +51,7 @@ def encode(schema: Schema, table: Any) -> Coded:
     units = np.empty((len(frame), len(schema)), dtype=np.float64, order="F")
     with TextReader() as texts:
         for position, column in enumerate(schema):
-            values = frame[column.name]
+            values = plain(frame[column.name])
             if column.is_numeric:
                 numbers, nulls = _numbers(column, values, schema.missing_values, texts)
                 codes[:, position] = bin_codes(column, numbers)
@@ -78,7 +79,7 @@ def read_values(
     (3.5, [False, True])
     """
     with TextReader() as texts:
-        return _numbers(_widened(column), values, missing_values, texts)
+        return _numbers(_widened(column), plain(values), missing_values, texts)
 
 
 def _encode_by_sql(schema: Schema, table: Any) -> Coded:
@@ -111,7 +112,7 @@ def _numbers(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values on the numeric scale, clamped, with the minimum in the place of nulls; the nulls."""
     if isinstance(values.dtype, pd.CategoricalDtype):
-        inner = pd.Series(values.cat.categories)
+        inner = plain(pd.Series(values.cat.categories))
         numbers, nulls = _numbers(column, inner, missing, texts)
         places = values.cat.codes.to_numpy()
         return np.append(numbers, column.low)[places], np.append(nulls, True)[places]

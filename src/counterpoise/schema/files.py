@@ -48,13 +48,15 @@ def as_relation(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.Du
     literal = quote_text(_without_patterns(str(path)))
     with errors_of(source):
         if _suffix(path) == PARQUET:
-            return connection.sql(f"SELECT * FROM read_parquet({literal})")
+            return connection.sql(f"SELECT * FROM read_parquet({literal}, hive_partitioning=false)")
         columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
         delimiter = quote_text(DELIMITERS[_suffix(path)])
-        # Without auto_detect nothing about the file is guessed from its rows.
+        # Without auto_detect nothing about the file is guessed from its rows, and without hive
+        # partitions a folder named "age=5" says nothing of the column "age".
         return connection.sql(
             f"SELECT * FROM read_csv({literal}, auto_detect=false, header=true, nullstr='', "
-            f"delim={delimiter}, quote='\"', escape='\"', columns={{{columns}}})"
+            f"delim={delimiter}, quote='\"', escape='\"', hive_partitioning=false, "
+            f"columns={{{columns}}})"
         )
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Iterable
 from datetime import UTC
 from datetime import datetime as DateTime
+from decimal import Decimal
 from functools import lru_cache
 from types import TracebackType
 from typing import Any
@@ -19,9 +21,14 @@ import duckdb
 import numpy as np
 import pandas as pd
 
+from counterpoise.schema.bins import EPOCH, MICROSECOND
 from counterpoise.schema.files import connect, private_errors
+from counterpoise.schema.incoming import plain
 
 _COARSE_UNITS = ("s", "ms")
+# What the calendar of Python and of the database's texts holds, in microseconds since 1970.
+FIRST_MOMENT = (DateTime.min - EPOCH) // MICROSECOND
+LAST_MOMENT = (DateTime.max - EPOCH) // MICROSECOND
 
 
 @lru_cache(maxsize=1)
@@ -98,10 +105,11 @@ def is_moment_like(values: pd.Series) -> bool:
 
 
 def read_numbers(values: pd.Series) -> np.ndarray:
-    """A number-like column as float64, NaN for null."""
+    """A number-like column as float64, NaN for null; an array of its own, to be worked on."""
     if isinstance(values.dtype, np.dtype):
         return values.to_numpy().astype(np.float64)
-    return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    # A copy always: pandas may hand out the caller's own memory.
+    return values.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
 
 def read_moments(
@@ -125,49 +133,93 @@ def distinct_texts(
     values: pd.Series, missing: tuple[str, ...], truth: tuple[str, str] = ("false", "true")
 ) -> tuple[np.ndarray, np.ndarray]:
     """The distinct texts of a column and the position of each row's among them, -1 for null."""
+    values = plain(values)
     if isinstance(values.dtype, pd.CategoricalDtype):
         inner, texts = distinct_texts(pd.Series(values.cat.categories), missing, truth)
         return np.append(inner, -1)[values.cat.codes.to_numpy()], texts
-    if pd.api.types.is_string_dtype(values.dtype) and values.dtype != object:
+    if isinstance(values.dtype, pd.StringDtype):
         return _without_missing(*_factorized(values), missing)
-    if is_number_like(values) or is_moment_like(values):
-        positions, uniques = _factorized(values)
-        return positions, np.array([text_of(value, truth) for value in uniques], dtype=object)
+    if is_moment_like(values):
+        ticks, nulls = read_moments(values, "us", FIRST_MOMENT, LAST_MOMENT)
+        positions, uniques = pd.factorize(ticks)
+        return np.where(nulls, -1, positions), _column(moment_text(tick) for tick in uniques)
+    if is_number_like(values):
+        # One zero: the two of floating point are equal, so the first seen would name them both.
+        numbers = read_numbers(values) + 0.0 if _is_float(values) else values
+        positions, uniques = _factorized(numbers)
+        return positions, _column(text_of(value, truth) for value in uniques)
     objects = values.to_numpy(dtype=object)
-    if pd.api.types.infer_dtype(objects, skipna=True) == "string":
+    if {*map(type, objects)} <= {str, type(None)}:
         return _without_missing(*_factorized(objects), missing)
     # Texts first, distinct ones after: among objects True, 1 and 1.0 count as the same.
-    nulls = np.asarray(pd.isna(values))
     absent = frozenset(missing)
-    texts = np.empty(len(objects), dtype=object)
-    texts[:] = [
-        None if null or (type(value) is str and value in absent) else text_of(value, truth)
-        for value, null in zip(objects, nulls, strict=True)
-    ]
-    return _factorized(texts)
+    return _factorized(_column(_text_or_none(value, truth, absent) for value in objects))
 
 
 def text_of(value: Any, truth: tuple[str, str] = ("false", "true")) -> str:
     """A value as text, the way the database writes it; whole floats without their ".0".
 
-    >>> text_of(3.0), text_of(True), text_of("as it is")
-    ('3', 'true', 'as it is')
+    A moment at midnight is written as a date, for the same reason: whether a column holds dates
+    or moments, or to which resolution, may hang on its other rows.
+
+    >>> text_of(3.0), text_of(True), text_of("as it is"), text_of(DateTime(2020, 1, 31))
+    ('3', 'true', 'as it is', '2020-01-31')
     """
     try:
         if isinstance(value, str):
-            return str(value)
+            # A subclass (numpy's, an enumeration) may print itself as something else.
+            return str.__str__(value)
         if isinstance(value, bool | np.bool_):
             return truth[bool(value)]
         if isinstance(value, float | np.floating):
-            return repr(float(value)).removesuffix(".0")
+            return repr(float(value) + 0.0).removesuffix(".0")
+        if isinstance(value, np.datetime64):
+            value = value.astype("datetime64[us]").item()
         if isinstance(value, DateTime):
             moment = value if value.tzinfo is None else value.astimezone(UTC)
-            text = moment.replace(tzinfo=None).isoformat(sep=" ")
-            return text.rstrip("0") if "." in text else text
+            tick = (moment.replace(tzinfo=None) - EPOCH) // MICROSECOND
+            return moment_text(min(max(tick, FIRST_MOMENT), LAST_MOMENT))
         return str(value)
     except Exception:
         # No value of a private row may raise; one that has no text means nothing.
         return ""
+
+
+def moment_text(tick: int) -> str:
+    """Microseconds since 1970 as text, the way the database writes them; a date at midnight.
+
+    >>> moment_text(0), moment_text(1_500_000)
+    ('1970-01-01', '1970-01-01 00:00:01.5')
+    """
+    text = (EPOCH + int(tick) * MICROSECOND).isoformat(sep=" ").removesuffix(" 00:00:00")
+    return text.rstrip("0") if "." in text else text
+
+
+def _text_or_none(value: Any, truth: tuple[str, str], absent: frozenset[str]) -> str | None:
+    """The text of an object, None for null; from the object alone."""
+    if _is_null(value):
+        return None
+    text = text_of(value, truth)
+    return None if isinstance(value, str) and text in absent else text
+
+
+def _is_null(value: Any) -> bool:
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    if isinstance(value, float | complex | np.inexact):
+        return bool(value != value)
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    # Comparing a signalling NaN, which is how pandas looks for nulls, raises.
+    return isinstance(value, Decimal) and value.is_nan()
+
+
+def _is_float(values: pd.Series) -> bool:
+    return pd.api.types.is_float_dtype(values.dtype)
+
+
+def _column(texts: Iterable[str | None]) -> np.ndarray:
+    return np.array([*texts], dtype=object)
 
 
 def _factorized(values: Any) -> tuple[np.ndarray, np.ndarray]:

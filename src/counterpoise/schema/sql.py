@@ -17,6 +17,7 @@ from counterpoise.schema.rules import LARGEST_INTEGER
 
 # A time of day followed by an offset or the name of a zone.
 _ZONED = "':[0-9.]+ *[-+A-Za-z]'"
+_IN_ZONE = "'TIMESTAMP WITH TIME ZONE'"
 
 
 def quote_name(name: str) -> str:
@@ -170,14 +171,19 @@ def _category_code(column: Column, name: str, missing: tuple[str, ...]) -> str:
 
 
 def _text(name: str, missing: tuple[str, ...]) -> str:
-    # Pandas turns whole numbers into floats where there are nulls: 1.0 must match "1".
+    # Pandas turns whole numbers into floats where there are nulls: 1.0 must match "1", and a
+    # moment at midnight its date. Adding zero makes one of the two zeros.
     text = f"CAST({name} AS VARCHAR)"
-    number = f"CAST(TRY_CAST({name} AS DOUBLE) AS VARCHAR)"
-    return (
-        f"CASE WHEN typeof({name}) = 'VARCHAR' THEN {_unless_missing(name, text, missing)} "
-        f"WHEN typeof({name}) IN ('DOUBLE', 'FLOAT') "
-        f"THEN nullif(regexp_replace({number}, '\\.0$', ''), 'nan') ELSE {text} END"
+    number = f"CAST(TRY_CAST({name} AS DOUBLE) + 0 AS VARCHAR)"
+    in_utc = f"CAST(timezone('UTC', TRY_CAST({name} AS TIMESTAMPTZ)) AS VARCHAR)"
+    moment = f"CASE typeof({name}) WHEN {_IN_ZONE} THEN {in_utc} ELSE {text} END"
+    read = (
+        f"CASE WHEN typeof({name}) IN ('DOUBLE', 'FLOAT') "
+        f"THEN nullif(regexp_replace({number}, '\\.0$', ''), 'nan') "
+        f"WHEN starts_with(typeof({name}), 'TIMESTAMP') "
+        f"THEN regexp_replace({moment}, ' 00:00:00$', '') ELSE {text} END"
     )
+    return _unless_missing(name, read, missing)
 
 
 def _whole_number(name: str, missing: tuple[str, ...], is_boolean: bool) -> str:
@@ -210,7 +216,7 @@ def _moment(name: str, missing: tuple[str, ...]) -> str:
         f"CASE WHEN {name} IS NULL THEN NULL ELSE CASE typeof({name}) "
         f"WHEN 'VARCHAR' THEN {_unless_missing(name, of_text, missing)} "
         f"WHEN 'DATE' THEN CAST({day} AS TIMESTAMP) "
-        f"WHEN 'TIMESTAMP WITH TIME ZONE' THEN {in_utc} "
+        f"WHEN {_IN_ZONE} THEN {in_utc} "
         f"WHEN 'TIMESTAMP_NS' THEN {cut} "
         f"WHEN 'TIMESTAMP' THEN TRY_CAST({name} AS TIMESTAMP) "
         f"WHEN 'TIMESTAMP_S' THEN TRY_CAST({name} AS TIMESTAMP) "
@@ -222,7 +228,13 @@ def _moment(name: str, missing: tuple[str, ...]) -> str:
 def _by_text(name: str, of_text: str, of_others: str) -> str:
     if of_text == of_others:
         return of_others
-    return f"CASE WHEN typeof({name}) = 'VARCHAR' THEN {of_text} ELSE {of_others} END"
+    return f"CASE WHEN {_is_text(name)} THEN {of_text} ELSE {of_others} END"
+
+
+def _is_text(name: str) -> str:
+    """Whether a column holds text, which is where words for null are looked for."""
+    type_ = f"typeof({name})"
+    return f"({type_} IN ('VARCHAR', 'JSON') OR starts_with({type_}, 'ENUM'))"
 
 
 def _unless_missing(name: str, then: str, missing: tuple[str, ...]) -> str:
@@ -232,7 +244,7 @@ def _unless_missing(name: str, then: str, missing: tuple[str, ...]) -> str:
     # Not IN: a longer list would be planned as a join, with the cost of one.
     text = f"CAST({name} AS VARCHAR)"
     is_token = " OR ".join(f"{text} = {quote_text(token)}" for token in missing)
-    return f"CASE WHEN typeof({name}) = 'VARCHAR' AND ({is_token}) THEN NULL ELSE {then} END"
+    return f"CASE WHEN {_is_text(name)} AND ({is_token}) THEN NULL ELSE {then} END"
 
 
 def _double(value: Any) -> str:

@@ -28,12 +28,18 @@ from counterpoise.schema.files import (
     private_errors,
     refuse_duplicates,
 )
+from counterpoise.schema.incoming import (
+    DATE_DTYPE,
+    DATETIME_DTYPE,
+    from_arrow,
+    from_database,
+    from_polars,
+    is_exact,
+)
 from counterpoise.schema.schema import Schema
 from counterpoise.schema.sql import quote_name, quote_text
 
 FORMATS = ("pandas", "polars", "arrow")
-# Dates are told from moments by their resolution, wherever a frame is made or written.
-DATE_DTYPE, DATETIME_DTYPE = np.dtype("datetime64[s]"), np.dtype("datetime64[us]")
 
 
 def read_table(source: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -58,8 +64,12 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> pd.DataFram
     refuse_duplicates(names)
     if _library(source) == "polars":
         return _from_polars(source, _chosen(names, columns))
-    chosen = source.select(_chosen(names, columns))
-    return chosen.to_pandas(date_as_object=False)
+    chosen = _chosen(names, columns)
+    return pd.DataFrame(
+        {name: from_arrow(source.column(names.index(name))) for name in chosen},
+        index=pd.RangeIndex(source.num_rows),
+        columns=chosen,
+    )
 
 
 def table_columns(source: Any) -> tuple[str, ...]:
@@ -149,7 +159,7 @@ def _fetch(relation: duckdb.DuckDBPyRelation, names: list[str]) -> pd.DataFrame:
         return pd.DataFrame(index=pd.RangeIndex(count))
     exposed = ", ".join(f"{_exposed(name, types[name])} AS {quote_name(name)}" for name in names)
     arrays = relation.project(exposed).fetchnumpy()
-    return pd.DataFrame({name: _series(arrays[name], types[name]) for name in names})
+    return pd.DataFrame({name: from_database(arrays[name], types[name]) for name in names})
 
 
 def _exposed(name: str, type_: str) -> str:
@@ -161,8 +171,8 @@ def _exposed(name: str, type_: str) -> str:
         low, high = f"{type_} '0001-01-01'", f"{type_} '9999-12-31 23:59:59.999999'"
         clamped = f"least(greatest({quoted}, {low}), {high})"
         return f"CASE WHEN {quoted} IS NULL THEN NULL ELSE {clamped} END"
-    if type_.startswith("DECIMAL") or "HUGEINT" in type_ or type_ == "BIGNUM":
-        return f"CAST({quoted} AS DOUBLE)"
+    if is_exact(type_):
+        return f"CAST({quoted} AS VARCHAR)"
     plain = ("BOOLEAN", "VARCHAR", "FLOAT", "DOUBLE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
     return (
         quoted
@@ -171,41 +181,12 @@ def _exposed(name: str, type_: str) -> str:
     )
 
 
-def _series(array: np.ndarray, type_: str) -> pd.Series:
-    values, nulls = np.ma.getdata(array), np.ma.getmaskarray(array)
-    if type_ == "DATE":
-        values = values.astype(DATE_DTYPE)
-    if values.dtype == object:
-        values[nulls] = None
-        return pd.Series(values, dtype=np.dtype(object))
-    if not nulls.any():
-        return pd.Series(values)
-    if values.dtype.kind == "b":
-        return pd.Series(pd.arrays.BooleanArray(values, nulls))
-    if values.dtype.kind in "iu":
-        return pd.Series(pd.arrays.IntegerArray(values, nulls))
-    return pd.Series(values).mask(nulls)
-
-
 def _from_polars(source: Any, names: list[str]) -> pd.DataFrame:
-    import polars
     from polars import selectors
 
     # By a selector: a bare name such as "*" would be taken for a pattern.
     frame = source.lazy().select(selectors.by_name(*names)).collect()
-    columns = {}
-    for name in names:
-        series = frame[name]
-        if series.dtype.is_numeric() or series.dtype == polars.Boolean:
-            values = pd.Series(series.to_numpy())
-        elif series.dtype == polars.Date or series.dtype == polars.Datetime:
-            # Polars keeps moments with a time zone in UTC, and hands them over so.
-            values = pd.Series(series.to_numpy())
-            values = values.astype(DATE_DTYPE) if series.dtype == polars.Date else values
-        else:
-            values = pd.Series(series.to_list(), dtype=object)
-        columns[name] = values
-    return pd.DataFrame(columns, columns=names)
+    return pd.DataFrame({name: from_polars(frame[name]) for name in names}, columns=names)
 
 
 def _write(
