@@ -24,6 +24,9 @@ from counterpoise.schema.rules import (
     LARGEST_INTEGER,
     Category,
     check_text,
+    finite_number,
+    is_number,
+    listed,
     plain_category,
     sorted_sources,
 )
@@ -76,12 +79,13 @@ class Column:
         check_text(self.name, self.name, "its name")
         if any(character in self.name for character in "\r\n"):
             raise SchemaError(f"column {self.name!r}: a name must be on one line")
-        if self.kind not in KINDS:
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise SchemaError(f"column {self.name!r}: kind must be one of {', '.join(KINDS)}")
         if not isinstance(self.nullable, bool | np.bool_):
             raise SchemaError(f"column {self.name!r}: nullable must be true or false")
         if self.unit is not None and not isinstance(self.unit, str):
             raise SchemaError(f"column {self.name!r}: unit must be text")
+        check_text(self.name, self.unit or "", "its unit")
         self._set(nullable=bool(self.nullable), sources=sorted_sources(self.name, self.sources))
         if self.kind in CATEGORY_KINDS:
             self._normalise_categories()
@@ -102,7 +106,9 @@ class Column:
         >>> Column.categorical("city", ["Oslo", "Rome", "elsewhere"], other="elsewhere").cells
         3
         """
-        return cls(name, "categorical", _tuple(categories), other=other, nullable=nullable, **more)
+        # Whatever lists them becomes a tuple when the column is checked.
+        stated: Any = categories
+        return cls(name, "categorical", stated, other=other, nullable=nullable, **more)
 
     @classmethod
     def ordinal(
@@ -114,7 +120,8 @@ class Column:
         **more: Any,
     ) -> Column:
         """A column of categories, listed in their order."""
-        return cls(name, "ordinal", _tuple(categories), other=other, nullable=nullable, **more)
+        stated: Any = categories
+        return cls(name, "ordinal", stated, other=other, nullable=nullable, **more)
 
     @classmethod
     def boolean(cls, name: str, nullable: bool = False, **more: Any) -> Column:
@@ -196,7 +203,7 @@ class Column:
             kind,
             minimum=minimum,
             maximum=maximum,
-            bins=tuple(bins) if isinstance(bins, Iterable) else bins,
+            bins=bins,
             nullable=nullable,
             **more,
         )
@@ -302,7 +309,8 @@ class Column:
 
     def with_sources(self, marks: Mapping[str, str]) -> Column:
         """This column with some of its marks replaced."""
-        return replace(self, sources=tuple({**dict(self.sources), **marks}.items()))
+        more = dict(sorted_sources(self.name, marks))
+        return replace(self, sources=tuple({**dict(self.sources), **more}.items()))
 
     def _set(self, **values: Any) -> None:
         for key, value in values.items():
@@ -319,11 +327,17 @@ class Column:
         if categories is None and self.category_type == "boolean":
             categories = (False, True)
         if categories is None:
-            if self.category_type not in (None, "string", "integer"):
+            stated = self.category_type
+            if stated is not None and not (
+                isinstance(stated, str) and stated in ("string", "integer")
+            ):
                 raise self._refuse("category_type must be string, integer or boolean")
             self._set(category_type=self.category_type or "string")
         else:
-            categories = tuple(plain_category(self.name, value) for value in categories)
+            values = listed(
+                categories, f"column {self.name!r}: the categories (enum) must be a list"
+            )
+            categories = tuple(plain_category(self.name, value) for value in values)
             types = {type(category) for category in categories}
             if not categories:
                 raise self._refuse("the categories (enum) must not be empty")
@@ -346,15 +360,15 @@ class Column:
                 raise self._refuse(f"{key} belongs to categories, this column is {self.kind}")
         self._set(minimum=self._bound(self.minimum), maximum=self._bound(self.maximum))
         bins = self.bins
-        if isinstance(bins, list | tuple | np.ndarray):
-            bins = tuple(self._edge(edge) for edge in bins)
-            self._set(bins=bins)
-        elif isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+        rule = "bins must be a whole number or a list of edges"
+        if is_number(bins) and isinstance(bins, int | np.integer):
             if not 0 < bins <= MAX_BINS:
                 raise self._refuse(f"bins must be between 1 and {MAX_BINS:,}")
             self._set(bins=int(bins))
         elif bins is not None:
-            raise self._refuse("bins must be a whole number or a list of edges")
+            edges = listed(None if is_number(bins) else bins, f"column {self.name!r}: {rule}")
+            bins = tuple(self._edge(edge) for edge in edges)
+            self._set(bins=bins)
         if self.is_complete:
             self._check_range()
         if isinstance(bins, tuple):
@@ -389,17 +403,19 @@ class Column:
     def _bound(self, value: Any) -> Bound | None:
         if value is None:
             return None
+        if isinstance(value, DateTime) and value != value:
+            raise self._refuse("minimum, maximum and edges must be moments, not a missing one")
         if self.kind == "datetime" and isinstance(value, DateTime):
             return self._naive(value)
         if self.kind == "date" and isinstance(value, Date) and not isinstance(value, DateTime):
             return Date(value.year, value.month, value.day)
-        is_number = isinstance(value, int | float | np.integer | np.floating)
-        if self.kind in ("integer", "continuous") and is_number and not isinstance(value, bool):
-            if not np.isfinite(value):
+        if self.kind in ("integer", "continuous") and is_number(value):
+            finite = finite_number(value)
+            if finite is None:
                 raise self._refuse("minimum, maximum and edges must be finite")
             if self.kind == "continuous":
-                return float(value)
-            if int(value) == value and abs(value) <= LARGEST_INTEGER:
+                return finite
+            if int(value) == value and abs(int(value)) <= LARGEST_INTEGER:
                 return int(value)
             raise self._refuse("minimum, maximum and edges must be integers within 2^53")
         expected = {"integer": "integers", "continuous": "numbers", "date": "dates"}
@@ -413,7 +429,3 @@ class Column:
         except OverflowError:
             raise self._refuse("a bound lies outside the years 1 to 9999 in UTC") from None
         return DateTime(*naive.timetuple()[:6], naive.microsecond)
-
-
-def _tuple(categories: Iterable[Category] | None) -> tuple[Category, ...] | None:
-    return None if categories is None else tuple(categories)

@@ -14,7 +14,10 @@ import pandas as pd
 from counterpoise.errors import SchemaError, TableError
 from counterpoise.schema.bins import bin_codes
 from counterpoise.schema.column import Column
-from counterpoise.schema.incoming import DATE_DTYPE, DATETIME_DTYPE
+from counterpoise.schema.encoding import read_values
+from counterpoise.schema.incoming import DATE_DTYPE, DATETIME_DTYPE, plain
+from counterpoise.schema.reading import TextReader, distinct_texts, is_number_like, read_numbers
+from counterpoise.schema.rules import LARGEST_INTEGER
 from counterpoise.schema.schema import Schema
 from counterpoise.schema.tables import check_columns, read_table
 
@@ -22,9 +25,16 @@ from counterpoise.schema.tables import check_columns, read_table
 def decode(schema: Schema, codes: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
     """A frame with these codes; see `Schema.decode`."""
     schema.require_complete()
-    codes = np.asarray(codes)
-    if codes.ndim != 2 or codes.shape[1] != len(schema):
-        raise SchemaError("codes must be an array of rows by the columns of the schema")
+    if not (hasattr(rng, "random") and hasattr(rng, "integers")):
+        raise SchemaError("rng must be a generator of numpy: numpy.random.default_rng(seed)")
+    try:
+        codes = np.asarray(codes)
+    except ValueError:
+        codes = np.empty(0)
+    if codes.ndim != 2 or codes.shape[1] != len(schema) or codes.dtype.kind not in "iu":
+        raise SchemaError(
+            "codes must be an array of whole numbers, rows by the columns of the schema"
+        )
     for position, column in enumerate(schema):
         if (
             len(codes)
@@ -42,7 +52,10 @@ def restore(schema: Schema, table: Any) -> pd.DataFrame:
     """A table with the dtypes that `decode` gives; see `Schema.restore`."""
     frame = read_table(table)
     check_columns(frame.columns, schema)
-    return frame.assign(**{column.name: _restored(column, frame[column.name]) for column in schema})
+    restored = frame.copy()
+    for column in schema:
+        restored[column.name] = _restored(column, frame[column.name])
+    return restored
 
 
 def _decode_column(column: Column, codes: np.ndarray, rng: np.random.Generator) -> Any:
@@ -59,8 +72,12 @@ def _decode_column(column: Column, codes: np.ndarray, rng: np.random.Generator) 
     values = rng.integers(edges[codes], edges[codes + 1])
     if column.kind == "integer":
         return _integers(values, nulls, column.nullable)
+    return _moments(column, values, nulls)
+
+
+def _moments(column: Column, ticks: np.ndarray, nulls: np.ndarray) -> np.ndarray:
     unit = "D" if column.kind == "date" else "us"
-    moments = values.astype(f"datetime64[{unit}]")
+    moments = ticks.astype(f"datetime64[{unit}]")
     moments[nulls] = np.datetime64("NaT")
     return moments.astype(DATE_DTYPE if column.kind == "date" else DATETIME_DTYPE)
 
@@ -99,31 +116,55 @@ def _restored(column: Column, values: pd.Series) -> Any:
     if not column.is_numeric:
         codes = Schema((column,)).encode(values.to_frame(column.name)).codes[:, 0]
         return _categories(column, codes, codes == column.cells)
-    is_moment = column.kind in ("date", "datetime")
-    try:
-        found = pd.to_datetime(values) if is_moment else pd.to_numeric(values)
-    except (ValueError, TypeError):
-        raise TableError(
-            f"column {column.name!r}: expected {'moments' if is_moment else 'numbers'}, as it is "
-            f"{column.kind}; convert its values, or leave out what is none"
-        ) from None
-    if is_moment:
-        return found.astype(DATE_DTYPE if column.kind == "date" else DATETIME_DTYPE)
+    values = plain(values)
+    nulls = distinct_texts(values, ("",))[0] < 0
+    if column.kind in ("date", "datetime"):
+        ticks, unread = read_values(column, values)
+        _refuse_unread(column, unread & ~nulls, "moments")
+        return _moments(column, ticks, nulls)
+    if column.kind == "integer" and pd.api.types.is_integer_dtype(values.dtype):
+        return _whole(column, values, nulls)
+    numbers = read_numbers(values) if is_number_like(values) else _numbers_of_texts(values)
+    _refuse_unread(column, np.isnan(numbers) & ~nulls, "numbers")
     if column.kind == "continuous":
-        return found.astype(np.float64)
-    return _whole(column, found)
+        return numbers
+    nulls = np.isnan(numbers)
+    # The remainder of an infinity is not a number, and so no zero.
+    present = np.where(nulls, 0.0, numbers)
+    with np.errstate(invalid="ignore"):
+        if not (present % 1 == 0).all():
+            raise TableError(
+                f"column {column.name!r}: expected whole numbers; round them, or make the column "
+                "continuous in the schema"
+            )
+    if (np.abs(present) > LARGEST_INTEGER).any():
+        raise TableError(f"column {column.name!r}: expected whole numbers within 2^53")
+    return _whole(column, pd.Series(present.astype(np.int64)), nulls)
 
 
-def _whole(column: Column, numbers: pd.Series) -> pd.Series:
-    nulls = numbers.isna()
+def _numbers_of_texts(values: pd.Series) -> np.ndarray:
+    positions, distinct = distinct_texts(values, ("",), truth=("0", "1"))
+    with TextReader() as reader:
+        read = reader.read(distinct, "TRY_CAST(text AS DOUBLE)")
+    return np.append(read.filled(np.nan), np.nan)[positions]
+
+
+def _refuse_unread(column: Column, unread: np.ndarray, expected: str) -> None:
+    if unread.any():
+        raise TableError(
+            f"column {column.name!r}: expected {expected}, as it is {column.kind}; convert its "
+            "values, or leave out what is none"
+        )
+
+
+def _whole(column: Column, numbers: pd.Series, nulls: np.ndarray) -> Any:
     if nulls.any() and not column.nullable:
         raise TableError(
             f"column {column.name!r}: a whole number cannot be null here; fill the nulls, drop "
             "their rows, or make the column nullable in the schema"
         )
-    if (numbers[~nulls] % 1 != 0).any():
-        raise TableError(
-            f"column {column.name!r}: expected whole numbers; round them, or make the column "
-            "continuous in the schema"
-        )
-    return numbers.astype("Int64" if column.nullable else np.int64)
+    try:
+        whole = numbers.astype("Int64").to_numpy(dtype=np.int64, na_value=0)
+    except (OverflowError, TypeError, ValueError):
+        raise TableError(f"column {column.name!r}: expected whole numbers within 2^53") from None
+    return _integers(whole, nulls, column.nullable)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from counterpoise.arguments import whole_number
+from counterpoise.errors import SchemaError
 from counterpoise.schema.bins import EPOCH
 from counterpoise.schema.column import NARROWEST_RANGE, WIDEST_RANGE, Column
 from counterpoise.schema.incoming import plain
@@ -56,11 +58,11 @@ def draft_schema(source: Any, max_categories: int = 200) -> Schema:
     >>> draft["age"].kind, draft.unconfirmed
     ('integer', (('age', 'maximum'), ('age', 'minimum'), ('age', 'required'), ('age', 'type')))
     """
+    most = whole_number("max_categories", max_categories, 0, error=SchemaError)
     frame = read_table(source)
     with TextReader() as texts:
         columns = [
-            _draft_column(str(name), plain(frame[name]), max_categories, texts)
-            for name in frame.columns
+            _draft_column(str(name), plain(frame[name]), most, texts) for name in frame.columns
         ]
     return Schema(tuple(columns))
 

@@ -19,7 +19,9 @@ from typing import Any
 
 import duckdb
 
+from counterpoise.disk import plainly
 from counterpoise.errors import TableError
+from counterpoise.schema.rules import is_writable
 from counterpoise.schema.sql import quote_text
 
 DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
@@ -102,7 +104,10 @@ def is_path(source: Any) -> bool:
 
 
 def refuse_duplicates(names: Iterable[str]) -> None:
-    """Raise a TableError if a name stands for several columns."""
+    """Raise a TableError if a name stands for several columns, or cannot be written."""
+    names = list(names)
+    if not all(map(is_writable, names)):
+        raise TableError("the name of a column must be UTF-8 text without NUL; rename it")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         listed = ", ".join(map(repr, twice))
@@ -121,9 +126,11 @@ def _suffix(path: Path) -> str:
 def file_columns(path: Path) -> list[str]:
     """The names of the columns of a file, without reading its rows."""
     suffix = _suffix(path)
-    if path.is_dir():
+    with plainly(path, "read", TableError):
+        is_folder, is_there = path.is_dir(), is_writable(str(path)) and path.exists()
+    if is_folder:
         raise TableError(f"{str(path)!r} is a directory; give the path of one file")
-    if not path.exists():
+    if not is_there:
         raise TableError(f"there is no file {str(path)!r}")
     names = _parquet_columns(path) if suffix == PARQUET else _csv_columns(path, suffix)
     if not names:

@@ -6,6 +6,8 @@ the column and the rule.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ def plain_category(name: str, value: Any) -> Category:
         return str(value)
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    if isinstance(value, int | np.integer):
+    if is_number(value) and isinstance(value, int | np.integer):
         number = int(value)
         if abs(number) > LARGEST_INTEGER:
             raise SchemaError(f"column {name!r}: integer categories must be within 2^53")
@@ -37,10 +39,59 @@ def plain_category(name: str, value: Any) -> Category:
     )
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a whole or real number: no truth value, and no span of time.
+
+    >>> is_number(np.int8(3)), is_number(True), is_number(np.timedelta64(1, "D"))
+    (True, False, False)
+    """
+    # To numpy a span of time is an integer.
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(
+        value, bool | np.timedelta64
+    )
+
+
+def finite_number(value: Any) -> float | None:
+    """A number as a finite float64; None if it is none, or too large for one."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def listed(values: Any, refusal: str) -> tuple[Any, ...]:
+    """The values of a list, or of anything else that can be gone through; text is no list."""
+    if isinstance(values, Iterable) and not isinstance(values, str | bytes):
+        try:
+            return tuple(values)
+        except TypeError:
+            # An array without dimensions only looks like one.
+            pass
+    raise SchemaError(refusal)
+
+
+def texts(values: Any, refusal: str) -> tuple[str, ...]:
+    """The plain texts of a list that holds nothing else, and nothing that cannot be written."""
+    found = listed(values, refusal)
+    if not all(isinstance(value, str) and is_writable(value) for value in found):
+        raise SchemaError(refusal)
+    return tuple(str.__str__(value) for value in found)
+
+
+def is_writable(text: str) -> bool:
+    """Whether text survives a CSV or a database.
+
+    >>> is_writable("naïve"), is_writable("a\\0b")
+    (True, False)
+    """
+    # A NUL ends a string, a lone surrogate is not UTF-8.
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def check_text(name: str, text: str, what: str) -> None:
     """Refuse text that does not survive a CSV or a database."""
-    # A NUL ends a string, a lone surrogate is not UTF-8.
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_writable(text):
         raise SchemaError(f"column {name!r}: {what} must be UTF-8 text without NUL")
 
 
@@ -55,8 +106,8 @@ def sorted_sources(name: str, sources: Any) -> tuple[tuple[str, str], ...]:
     except (TypeError, ValueError):
         raise SchemaError(f"column {name!r}: sources must map keys to sources") from None
     for key, source in marks.items():
-        if key not in MARKABLE:
+        if not isinstance(key, str) or key not in MARKABLE:
             raise SchemaError(f"column {name!r}: source marks one of {', '.join(MARKABLE)}")
-        if source not in SOURCES:
+        if not isinstance(source, str) or source not in SOURCES:
             raise SchemaError(f"column {name!r}: a source is one of {', '.join(SOURCES)}")
     return tuple(sorted(marks.items()))

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from counterpoise.disk import plainly
 from counterpoise.errors import SchemaError
 from counterpoise.schema import table_schema
 from counterpoise.schema.column import Column
+from counterpoise.schema.rules import is_writable, listed, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from counterpoise.schema.coded import Coded
 
 PAYABLE = ("minimum", "maximum", "enum")
+_NAMES = "columns are asked for by a list of their names"
+_KEYS = "what is accepted or paid for is named by text, such as 'minimum'"
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Schema:
     missing_values: tuple[str, ...] = ("",)
 
     def __post_init__(self) -> None:
-        columns = tuple(self.columns)
+        columns = listed(self.columns, "the columns of a schema must be a list of Column values")
         if not columns:
             raise SchemaError("a schema needs at least one column")
         if not all(isinstance(column, Column) for column in columns):
@@ -57,11 +61,8 @@ class Schema:
                     f"column {column.name!r}: names must be unique, whatever the case"
                 )
             seen.add(column.name.casefold())
-        if isinstance(self.missing_values, str):
-            raise SchemaError("missingValues must be a list of texts")
-        tokens = tuple(dict.fromkeys(self.missing_values))
-        if not all(isinstance(token, str) and "\0" not in token for token in tokens):
-            raise SchemaError("missingValues must be a list of texts")
+        refusal = "missingValues must be a list of texts, in UTF-8 without NUL"
+        tokens = tuple(dict.fromkeys(texts(self.missing_values, refusal)))
         for column in columns:
             if any(str(category) in tokens for category in column.categories or ()):
                 raise SchemaError(f"column {column.name!r}: a category is also a missing value")
@@ -75,7 +76,7 @@ class Schema:
         return iter(self.columns)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._positions
+        return isinstance(name, str) and name in self._positions
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[self.index(name)]
@@ -92,23 +93,27 @@ class Schema:
 
     def shape(self, columns: Iterable[str]) -> tuple[int, ...]:
         """The sizes of some columns: the shape of their contingency table."""
-        return tuple(self.sizes[self.index(name)] for name in columns)
+        return tuple(self.sizes[self.index(name)] for name in listed(columns, _NAMES))
 
     def index(self, name: str) -> int:
         """The position of a column."""
+        if not isinstance(name, str):
+            raise SchemaError(f"a column is asked for by its name, not by a {type(name).__name__}")
         position = self._positions.get(name)
         if position is None:
-            near = difflib.get_close_matches(str(name), self.names)
+            near = difflib.get_close_matches(name, self.names)
             hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
             raise SchemaError(f"the schema has no column {name!r}{hint}")
         return position
 
     def select(self, names: Iterable[str]) -> Schema:
         """The schema of some of the columns, in the order asked for."""
-        return replace(self, columns=tuple(self[name] for name in names))
+        return replace(self, columns=tuple(self[name] for name in listed(names, _NAMES)))
 
     def replace(self, column: Column) -> Schema:
         """The schema with the column of the same name replaced."""
+        if not isinstance(column, Column):
+            raise SchemaError("a column of a schema is replaced by a Column value")
         position = self.index(column.name)
         columns = (*self.columns[:position], column, *self.columns[position + 1 :])
         return replace(self, columns=columns)
@@ -167,7 +172,7 @@ class Schema:
         (('age', 'maximum'),)
         """
         marked = dict(self[column].sources)
-        chosen = keys or tuple(key for key in marked if marked[key] == "data")
+        chosen = texts(keys, _KEYS) or tuple(key for key in marked if marked[key] == "data")
         return self.replace(self[column].with_sources(dict.fromkeys(chosen, "public")))
 
     def pay(self, column: str, *keys: str) -> Schema:
@@ -179,7 +184,7 @@ class Schema:
         possible = PAYABLE[:2] if old.is_numeric else PAYABLE[2:]
         if old.category_type == "boolean":
             raise SchemaError(f"column {column!r} is true or false: there is nothing to pay for")
-        for key in keys:
+        for key in texts(keys, _KEYS):
             if key not in possible:
                 payable = " and ".join(possible)
                 raise SchemaError(
@@ -202,12 +207,14 @@ class Schema:
             raise SchemaError("a schema is a path to a JSON file, a dict, or a Schema")
         path = Path(source)
         try:
-            descriptor = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise SchemaError(f"there is no schema file {str(path)!r}") from None
-        except (OSError, UnicodeDecodeError):
+            with plainly(path, "read", SchemaError):
+                content = path.read_bytes() if is_writable(str(path)) and path.exists() else None
+            if content is None:
+                raise SchemaError(f"there is no schema file {str(path)!r}")
+            descriptor = json.loads(content.decode("utf-8"))
+        except UnicodeDecodeError:
             raise SchemaError(f"the schema file {str(path)!r} cannot be read as UTF-8") from None
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             raise SchemaError(f"the schema file {str(path)!r} is not valid JSON") from None
         except ValueError:
             raise SchemaError("schema: a path with a NUL names no file") from None

@@ -8,13 +8,15 @@ whatever cannot be cast is null. Names and literals are quoted, never pasted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from counterpoise.schema import bins as geometry
 from counterpoise.schema.column import Column
-from counterpoise.schema.rules import LARGEST_INTEGER
+from counterpoise.schema.rules import LARGEST_INTEGER, texts
 
+# More stated edges than this are looked up by halving.
+FEW_EDGES = 64
 # A time of day followed by an offset or the name of a zone.
 _ZONED = "':[0-9.]+ *[-+A-Za-z]'"
 _IN_ZONE = "'TIMESTAMP WITH TIME ZONE'"
@@ -47,8 +49,8 @@ def code_expression(
     True
     """
     column.require_complete()
-    missing = tuple(missing_values)
-    name = quote_name(source or column.name)
+    missing = _words(missing_values)
+    name = _name(column, source)
     if not column.is_numeric:
         return _category_code(column, name, missing)
     value = _read(column, name, missing)
@@ -63,8 +65,8 @@ def unit_expression(
 ) -> str:
     """SQL for the unit value of a column, a double between 0 and 1."""
     column.require_complete()
-    missing = tuple(missing_values)
-    name = quote_name(source or column.name)
+    missing = _words(missing_values)
+    name = _name(column, source)
     if not column.is_numeric:
         code = _category_code(column, name, missing)
         unit = f"CAST({code} AS DOUBLE) / {_double(max(column.cells - 1, 1))}"
@@ -85,7 +87,7 @@ def value_expression(
 ) -> str:
     """SQL for the value of a numeric column, clamped, on the numeric scale; NULL for null."""
     column.require_complete()
-    value = _read(column, quote_name(source or column.name), tuple(missing_values))
+    value = _read(column, _name(column, source), _words(missing_values))
     return f"CASE WHEN {value} IS NULL THEN NULL ELSE {_clamped(column, value)} END"
 
 
@@ -93,7 +95,16 @@ def text_expression(
     column: Column, source: str | None = None, missing_values: Iterable[str] = ("",)
 ) -> str:
     """SQL for the text that is compared with text categories; NULL for null."""
-    return _text(quote_name(source or column.name), tuple(missing_values))
+    return _text(_name(column, source), _words(missing_values))
+
+
+def _name(column: Column, source: str | None) -> str:
+    [name] = texts([column.name if source is None else source], "a source is named by text")
+    return quote_name(name)
+
+
+def _words(missing_values: Iterable[str]) -> tuple[str, ...]:
+    return texts(missing_values, "words for null must be a list of texts")
 
 
 def _read(column: Column, name: str, missing: tuple[str, ...]) -> str:
@@ -132,8 +143,10 @@ def _bin_code(column: Column, value: str) -> str:
         return "0"
     if stated is not None:
         literal = _double if column.kind == "continuous" else _bigint
-        # A comparison is far quicker than a lambda over a list, and the value is found once.
-        return " + ".join(f"CAST({value} >= {literal(edge)} AS INTEGER)" for edge in stated[1:-1])
+        if cells <= FEW_EDGES:
+            # A comparison is far quicker than a lambda over a list, and the value is found once.
+            return " + ".join(f"CAST({value} >= {literal(e)} AS INTEGER)" for e in stated[1:-1])
+        return _halving(value, stated[1:-1], "DOUBLE" if column.kind == "continuous" else "BIGINT")
     if column.kind in ("integer", "date"):
         offset = f"({value} - {_bigint(column.low)})"
         count = int(column.high - column.low) + 1
@@ -143,6 +156,17 @@ def _bin_code(column: Column, value: str) -> str:
     scale = cells / (column.high - column.low)
     scaled = f"floor({_offset(column, value)} * {_double(scale)})"
     return f"CAST(least({scaled}, {_double(cells - 1)}) AS INTEGER)"
+
+
+def _halving(value: str, edges: Sequence[int | float], type_: str) -> str:
+    """The number of edges <= value by halving: planned as one step, however many edges there are.
+
+    Beyond the last edge there is NULL, which no value reaches.
+    """
+    steps = [0, *(2**power for power in reversed(range(len(edges).bit_length())))]
+    sorted_edges = f"CAST({quote_text(str([*edges]))} AS {type_}[])"
+    further = f"CASE WHEN {sorted_edges}[place + step] <= {value} THEN place + step ELSE place END"
+    return f"CAST(list_reduce({steps}, lambda place, step: {further}) AS INTEGER)"
 
 
 def _offset(column: Column, value: str) -> str:

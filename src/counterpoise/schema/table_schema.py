@@ -103,7 +103,7 @@ def _parse_field(field: Any) -> Column:
             f"column {name!r}: required, categoriesOrdered and categorical must be true or false"
         )
     type_ = field.get("type", "string")
-    if type_ not in (*_CATEGORY_TYPES, *_KINDS):
+    if not isinstance(type_, str) or type_ not in (*_CATEGORY_TYPES, *_KINDS):
         known = ", ".join(dict.fromkeys((*_CATEGORY_TYPES, *_KINDS)))
         raise SchemaError(f"column {name!r}: type must be one of {known}")
     categories = _categories(name, field, constraints)
@@ -171,7 +171,7 @@ def _marks(
     source = field.get("source", {})
     if isinstance(source, Mapping):
         return dict(source)
-    if source not in SOURCES:
+    if not isinstance(source, str) or source not in SOURCES:
         raise SchemaError(f"column {column.name!r}: a source is one of {', '.join(SOURCES)}")
     if source == "paid":
         # What a budget can estimate, stated or not; a type or a null is never estimated.

@@ -36,6 +36,7 @@ from counterpoise.schema.incoming import (
     from_polars,
     is_exact,
 )
+from counterpoise.schema.rules import listed, texts
 from counterpoise.schema.schema import Schema
 from counterpoise.schema.sql import quote_name, quote_text
 
@@ -48,6 +49,8 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> pd.DataFram
     `source` is the path of a .csv, .csv.gz, .tsv or .parquet file, a pandas or polars frame, an
     Arrow table, or a DuckDB relation. Text in a CSV stays text; an empty field is null.
     """
+    if columns is not None:
+        columns = texts(columns, "the columns to read must be a list of their names")
     if isinstance(source, pd.DataFrame):
         names = [str(name) for name in source.columns]
         refuse_duplicates(names)
@@ -101,14 +104,14 @@ def check_columns(names: Iterable[str], schema: Schema, table: str = "the table"
     >>> from counterpoise.schema import Column
     >>> check_columns(["id", "age"], Schema([Column.integer("age", 0, 99)]))
     """
-    names = list(names)
+    names = [str(name) for name in listed(names, "the names of a table's columns must be a list")]
     refuse_duplicates(names)
     missing = [name for name in schema.names if name not in set(names)]
     if missing:
         near = {hit for name in missing for hit in difflib.get_close_matches(name, names, 1)}
         hint = f"; it does have {', '.join(map(repr, sorted(near)))}" if near else ""
-        listed = ", ".join(map(repr, missing))
-        raise TableError(f"{table} lacks columns that the schema names: {listed}{hint}")
+        lacking = ", ".join(map(repr, missing))
+        raise TableError(f"{table} lacks columns that the schema names: {lacking}{hint}")
 
 
 def _library(source: Any) -> str:
@@ -121,10 +124,10 @@ def convert(frame: pd.DataFrame, format: str = "pandas") -> Any:
     >>> convert(pd.DataFrame({"age": [41]}), "pandas")["age"].tolist()
     [41]
     """
+    if not isinstance(format, str) or format not in FORMATS:
+        raise TableError(f"the format of a table is one of {', '.join(FORMATS)}")
     if format == "pandas":
         return frame
-    if format not in FORMATS:
-        raise TableError(f"the format of a table is one of {', '.join(FORMATS)}")
     library = "polars" if format == "polars" else "pyarrow"
     try:
         return _to_polars(frame) if format == "polars" else _to_arrow(frame)
