@@ -4,14 +4,17 @@ numpy's scalars are taken for what they are and come back as plain Python values
 is asked for ends up in a ledger or a card, and so in JSON. Truth values are no numbers here.
 """
 
+import contextlib
 import math
+import operator
 from collections.abc import Collection
 from numbers import Integral, Number, Real
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from counterpoise.errors import CounterpoiseError, MethodError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def whole_number(
@@ -30,8 +33,7 @@ def whole_number(
     Traceback (most recent call last):
     counterpoise.errors.MethodError: rows: expected a whole number from 1, not 0
     """
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole or value < least or (most is not None and value > most):
+    if not _is_whole(value) or value < least or (most is not None and value > most):
         limit = "" if most is None else f" to {most:,}"
         raise error(f"{name}: expected a whole number from {least}{limit}, not {_shown(value)}")
     return int(value)
@@ -89,8 +91,7 @@ def seed_or_none(seed: Any) -> int | None:
     """
     if seed is None:
         return None
-    is_whole = isinstance(seed, Integral) and not isinstance(seed, bool)
-    if not is_whole or seed < 0:
+    if not _is_whole(seed) or seed < 0:
         raise MethodError(f"seed: expected a whole number from 0, or None, not {_shown(seed)}")
     return int(seed)
 
@@ -121,7 +122,7 @@ def truth_value(name: str, value: Any, error: type[CounterpoiseError] = MethodEr
     Traceback (most recent call last):
     counterpoise.errors.MethodError: debias: expected True or False, not 'no'
     """
-    if not isinstance(value, bool | np.bool_):
+    if not _is_truth(value):
         raise error(f"{name}: expected True or False, not {_shown(value)}")
     return bool(value)
 
@@ -184,7 +185,7 @@ def number_array(
     value: Any,
     expected: str = "an array of numbers",
     error: type[CounterpoiseError] = MethodError,
-) -> np.ndarray:
+) -> "np.ndarray":
     """`value` as an array of floats; texts and moments are not read as numbers.
 
     >>> number_array("weights", [1, 2])
@@ -193,6 +194,8 @@ def number_array(
     Traceback (most recent call last):
     counterpoise.errors.MethodError: weights: expected an array of numbers, not a list
     """
+    import numpy as np
+
     try:
         found = np.asarray(value)
         if found.dtype.kind not in "biufO" or isinstance(value, str | bytes):
@@ -208,15 +211,27 @@ def settle(made: Any, **checked: Any) -> None:
         object.__setattr__(made, name, value)
 
 
-def _shown(value: Any) -> str:
-    """A short text of a value that was refused; of a table, an array or a list its kind alone.
+def _is_truth(value: Any) -> bool:
+    # By its name: numpy takes long to import, and help on the command line must not wait for it.
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
-    Whoever gives arguments in the wrong order must not read private rows in an error.
-    """
+
+def _is_whole(value: Any) -> bool:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        return False
+    try:
+        # To numpy a span of time is an integer, but it counts nothing.
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    """A short text of a value that was refused; of what may hold rows, only its type."""
     text = f"a {type(value).__name__}"
-    if value is None or isinstance(value, str | bytes | Number | np.generic):
-        try:
+    if value is None or isinstance(value, str | bytes | Number):
+        # A number of thousands of digits has no text.
+        with contextlib.suppress(ValueError):
             text = repr(value)
-        except ValueError:
-            text = "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:57]}..."
