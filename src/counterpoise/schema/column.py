@@ -324,14 +324,14 @@ class Column:
             if getattr(self, key) is not None:
                 raise self._refuse(f"{key} belongs to numeric columns, this one is {self.kind}")
         categories, other = self.categories, self.other
-        if categories is None and self.category_type == "boolean":
+        stated = self.category_type
+        if stated is not None and (
+            not isinstance(stated, str) or stated not in _CATEGORY_TYPES.values()
+        ):
+            raise self._refuse("category_type must be string, integer or boolean")
+        if categories is None and stated == "boolean":
             categories = (False, True)
         if categories is None:
-            stated = self.category_type
-            if stated is not None and not (
-                isinstance(stated, str) and stated in ("string", "integer")
-            ):
-                raise self._refuse("category_type must be string, integer or boolean")
             self._set(category_type=self.category_type or "string")
         else:
             values = listed(
