@@ -35,7 +35,7 @@ def whole_number(
     """
     if not _is_whole(value) or value < least or (most is not None and value > most):
         limit = "" if most is None else f" to {most:,}"
-        raise error(f"{name}: expected a whole number from {least}{limit}, not {_shown(value)}")
+        raise error(f"{name}: expected a whole number from {least}{limit}, not {shown(value)}")
     return int(value)
 
 
@@ -65,7 +65,7 @@ def real_number(
             found = math.nan
     fits = above <= found <= below if inclusive else above < found < below
     if not (math.isfinite(found) and fits):
-        raise error(f"{name}: expected {expected}, not {_shown(value)}")
+        raise error(f"{name}: expected {expected}, not {shown(value)}")
     return found
 
 
@@ -92,7 +92,7 @@ def seed_or_none(seed: Any) -> int | None:
     if seed is None:
         return None
     if not _is_whole(seed) or seed < 0:
-        raise MethodError(f"seed: expected a whole number from 0, or None, not {_shown(seed)}")
+        raise MethodError(f"seed: expected a whole number from 0, or None, not {shown(seed)}")
     return int(seed)
 
 
@@ -112,7 +112,7 @@ def one_of(
         return None if value is None else str(value)
     *others, last = map(repr, choices)
     listed = f"{', '.join(others)} or {last}" if others else last
-    raise error(f"{name}: expected {listed}, not {_shown(value)}")
+    raise error(f"{name}: expected {listed}, not {shown(value)}")
 
 
 def truth_value(name: str, value: Any, error: type[CounterpoiseError] = MethodError) -> bool:
@@ -123,7 +123,7 @@ def truth_value(name: str, value: Any, error: type[CounterpoiseError] = MethodEr
     counterpoise.errors.MethodError: debias: expected True or False, not 'no'
     """
     if not _is_truth(value):
-        raise error(f"{name}: expected True or False, not {_shown(value)}")
+        raise error(f"{name}: expected True or False, not {shown(value)}")
     return bool(value)
 
 
@@ -144,7 +144,7 @@ def instance_of(
     counterpoise.errors.MethodError: schema: expected a schema, not 3
     """
     if not isinstance(value, kind):
-        raise error(f"{name}: expected {expected}, not {_shown(value)}")
+        raise error(f"{name}: expected {expected}, not {shown(value)}")
     return value
 
 
@@ -176,7 +176,7 @@ def column_sets(
             if isinstance(columns, str) or not all(isinstance(name, str) for name in found[-1]):
                 raise TypeError
     except TypeError:
-        raise error(f"{name}: expected a list of lists of columns, not {_shown(value)}") from None
+        raise error(f"{name}: expected a list of lists of columns, not {shown(value)}") from None
     return tuple(tuple(map(str, columns)) for columns in found)
 
 
@@ -202,7 +202,7 @@ def number_array(
             raise TypeError
         return found.astype(float)
     except (TypeError, ValueError, ArithmeticError):
-        raise error(f"{name}: expected {expected}, not {_shown(value)}") from None
+        raise error(f"{name}: expected {expected}, not {shown(value)}") from None
 
 
 def settle(made: Any, **checked: Any) -> None:
@@ -227,7 +227,7 @@ def _is_whole(value: Any) -> bool:
     return True
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A short text of a value that was refused; of what may hold rows, only its type."""
     text = f"a {type(value).__name__}"
     if value is None or isinstance(value, str | bytes | Number):
