@@ -336,6 +336,18 @@ def test_arviz_takes_the_result(logistic):
     assert not tree["sample_stats"]["diverging"].any()
 
 
+def test_a_posterior_is_indexed_by_parameter_and_iterated_over_draws(logistic):
+    assert logistic.keys() == ["Intercept", "age", "children"]
+    assert len(logistic) == 3
+    for (name, draws), each in zip(logistic.items(), logistic, strict=True):
+        assert np.array_equal(draws, each)
+        assert np.array_equal(draws, logistic[name])
+    assert "age" in logistic
+    assert 0 not in logistic
+    with pytest.raises(AnalysisError, match="no parameter 0"):
+        logistic[0]
+
+
 def test_a_posterior_prints_what_it_rests_on(logistic):
     text = str(logistic).splitlines()
     assert text[0] == "ill ~ age + children, logistic, 300 rows"

@@ -3,6 +3,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from counterpoise.analysis.result import Estimate, Estimates, Symmetric, estimate, show, show_width
 from counterpoise.errors import AnalysisError
@@ -17,7 +18,15 @@ from tests.analysis.releases import make_release
         (12345.6, 321.0, "12,300 ± 600 (95%)"),
         (0.0123, 0.00004, "0.01230 ± 0.00008 (95%)"),
         (-3.0, 5.0, "-3 ± 10 (95%)"),
-        (-0.3, 4.0, "0 ± 8 (95%)"),
+        (-0.3, 4.0, "-0.3 ± 8 (95%)"),
+        (47.0, 157.0, "50 ± 300 (95%)"),
+        (0.0, 157.0, "0 ± 300 (95%)"),
+        (1e-7, 157.0, "0.0 ± 300 (95%)"),
+        (1.2345e-9, 4e-11, "1.23e-09 ± 8e-11 (95%)"),
+        (1.2345e-12, 4e-14, "1.23e-12 ± 8e-14 (95%)"),
+        (1.2345e9, 4e6, "1,234,000,000 ± 8,000,000 (95%)"),
+        (1.2345e30, 4e27, "1.235e+30 ± 8e+27 (95%)"),
+        (5e-324, 5e-324, "5e-324 ± 1e-323 (95%)"),
     ],
 )
 def test_an_estimate_prints_the_digits_that_can_be_trusted(value, error, text):
@@ -40,6 +49,9 @@ def test_spans_of_time_are_shown_in_a_unit_that_suits_them(width, text):
 
 def test_values_without_an_interval_are_shown_in_full():
     assert show(1234567) == "1,234,567"
+    for half in (0.0, np.nan, np.inf, None):
+        assert show(1.23456789, half) == "1.2346"
+    assert show(np.inf, 1.0) == show(np.nan, 1.0) == "undefined"
     assert show(None) == ""
     assert show(True) == "True"
     assert show(float("nan")) == "undefined"
@@ -79,6 +91,76 @@ def test_a_frame_has_the_interval_at_the_level_that_is_asked_for():
     assert frame.dtypes.eq(float).all()
     two = make_release().mean("age", by=["ward", "ill"]).to_frame()
     assert two.index.names == ["ward", "ill"]
+
+
+def table_of(values, errors, is_wide=False):
+    names = [f"x{place}" for place in range(len(values))]
+    labels = tuple(("a", name) for name in names)
+    members = tuple(
+        Estimate(value, error, value, span=Symmetric(value, error, 80))
+        for value, error in zip(values, errors, strict=True)
+    )
+    return str(Estimates(("column", "with"), labels, members, is_wide)).splitlines()
+
+
+def test_a_table_of_unlike_scales_keeps_the_digits_of_each():
+    values, errors = [0.0123, 47.0, 12345.6], [0.0004, 157.0, 321.0]
+    shown = [line.split()[2:4] for line in table_of(values, errors)[1:4]]
+    assert shown == [["0.0123", "0.0008"], ["50", "300"], ["12,300", "600"]]
+    across = table_of(values, errors, is_wide=True)[1].split("  ")
+    assert [cell.strip() for cell in across if "±" in cell] == [
+        "0.0123 ± 0.0008",
+        "50 ± 300",
+        "12,300 ± 600",
+    ]
+
+
+def test_a_table_of_like_scales_shares_its_digits():
+    lines = table_of([0.4812, 0.5219], [0.011, 0.009])[1:3]
+    assert [line.split()[2:4] for line in lines] == [["0.481", "0.022"], ["0.522", "0.018"]]
+
+
+def test_covariances_of_unlike_columns_are_not_shown_as_zero():
+    text = str(make_release().cov("dose", "age", "ill"))
+    assert " 0 ±" not in text
+    assert "± 0 " not in text
+
+
+def test_a_label_is_found_by_its_value_or_by_its_text():
+    found = make_release().mean("age", by="children")
+    assert found[0] == found["0"] == found[np.int64(0)]
+    assert (
+        make_release().mean("age", by="ill")["True"] == make_release().mean("age", by="ill")[True]
+    )
+    two = make_release().mean("age", by=["ill", "children"])
+    assert two[False, 2] == two["False", "2"]
+    both = Estimates(("x",), ((1,), ("1",)), (Estimate(1, None, 1), Estimate(2, None, 2)))
+    assert (both[1].value, both["1"].value) == (1, 2)
+    unclear = Estimates(("x",), ((1,), ("1",), (None,)), (Estimate(1, None, 1),) * 3)
+    assert "None" in unclear
+    twice = Estimates(("x",), ((1.0,), (np.float32(1),)), (Estimate(1, None, 1),) * 2)
+    assert "1.0" not in twice
+    for odd in (np.zeros(2), None, [], {}, object(), (1, 2), True, 1.5, "x" * 1000):
+        with pytest.raises(AnalysisError):
+            found[odd]
+        assert odd not in found
+
+
+def test_results_are_indexed_by_label_and_iterated_over_values():
+    release = make_release(replicates=4)
+    model = release.glm("ill ~ age + ward")
+    assert [each for each in model] == list(model.coefficients)  # noqa: C416
+    assert len(model) == 3
+    assert model.keys() == ["Intercept", "age", "ward[T.medicine]"]
+    assert dict(model) == dict(model.items())
+    assert "age" in model
+    assert "dose" not in model
+    grouped = release.mean("age", by="ward")
+    assert list(grouped) == [grouped[label] for label in grouped.keys()]  # noqa: SIM118
+    assert "surgery" in grouped
+    scores = release.cross_validate(DecisionTreeClassifier(max_depth=1), "ill", folds=3)
+    assert list(scores) == list(scores.folds)
+    assert len(scores) == 3
 
 
 def test_an_unknown_label_is_refused_with_those_there_are():

@@ -8,7 +8,7 @@ take the synthetic rows for as many people and so know nothing of the privacy no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,9 @@ class Glm:
 
     `naive_errors` are the standard errors that the synthetic rows would have as a sample;
     `left_out` is the number of rows in which a column of the model is null; `categories` are those
-    of a multinomial model, of which the first is the one that the others are compared with.
+    of a multinomial model, of which the first is the one that the others are compared with. It is
+    indexed by term and iterated over the coefficients, with the terms in `keys()`, as
+    `coefficients` is.
     """
 
     formula: str
@@ -59,6 +61,23 @@ class Glm:
 
     def __getitem__(self, term: str) -> Estimate:
         return self.coefficients[term]
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.coefficients)
+
+    def __len__(self) -> int:
+        return len(self.coefficients)
+
+    def __contains__(self, term: object) -> bool:
+        return term in self.coefficients
+
+    def keys(self) -> list[str]:
+        """The terms."""
+        return self.coefficients.keys()
+
+    def items(self) -> list[tuple[str, Estimate]]:
+        """The terms with their coefficients."""
+        return self.coefficients.items()
 
     def to_frame(self, level: float = LEVEL) -> pd.DataFrame:
         """The coefficients as a frame, with the naive standard errors."""

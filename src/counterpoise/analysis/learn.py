@@ -10,7 +10,7 @@ the private population as far as the weights are right.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -89,12 +89,19 @@ class CrossValidation:
     """The score of an estimator on rows it was not fitted on.
 
     The standard error, from the replicate weights, is that of the score of the models as fitted:
-    it knows the noise of the rows they were scored on, not of those they were fitted on.
+    it knows the noise of the rows they were scored on, not of those they were fitted on. It is
+    iterated over the scores of its folds.
     """
 
     metric: str
     score: Estimate
     folds: tuple[float, ...]
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.folds)
+
+    def __len__(self) -> int:
+        return len(self.folds)
 
     def __str__(self) -> str:
         return f"{self.metric} {self.score} over {len(self.folds)} folds"

@@ -13,6 +13,7 @@ synthesizer never measured and the weights do not correct is in neither.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from counterpoise.analysis.posterior_sampler import (
 from counterpoise.analysis.replication import Design
 from counterpoise.analysis.result import LEVEL, aligned, show
 from counterpoise.analysis.verdict import warn
+from counterpoise.arguments import shown
 from counterpoise.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -68,7 +70,8 @@ class Posterior:
 
     `draws` are chains x draws x parameters. They include the noise of the weights when
     `replicates`, the number of replicate weights that were used, is not zero; `convergence` is of
-    the draws before that.
+    the draws before that. It is indexed by parameter and iterated over the draws of each, with
+    the parameters in `keys()`, as the estimates of a model are.
     """
 
     formula: str
@@ -85,10 +88,27 @@ class Posterior:
 
     def __getitem__(self, parameter: str) -> np.ndarray:
         """The draws of a parameter: chains x draws."""
-        if parameter not in self.parameters:
+        if parameter not in self:
             listed = ", ".join(map(repr, self.parameters[:8]))
-            raise AnalysisError(f"there is no parameter {parameter!r}; they are {listed}")
+            raise AnalysisError(f"there is no parameter {shown(parameter)}; they are {listed}")
         return np.asarray(self.draws[:, :, self.parameters.index(parameter)])
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[name] for name in self.parameters)
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    def __contains__(self, parameter: object) -> bool:
+        return isinstance(parameter, str) and parameter in self.parameters
+
+    def keys(self) -> list[str]:
+        """The names of the parameters."""
+        return list(self.parameters)
+
+    def items(self) -> list[tuple[str, np.ndarray]]:
+        """The parameters with their draws."""
+        return [(name, self[name]) for name in self.parameters]
 
     def to_frame(self, level: float = LEVEL) -> pd.DataFrame:
         """Means, deviations, central intervals and diagnostics, by parameter."""

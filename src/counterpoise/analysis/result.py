@@ -25,12 +25,17 @@ from counterpoise.analysis.replication import (
     multiplier,
     standard_errors,
 )
+from counterpoise.arguments import shown
 from counterpoise.errors import AnalysisError
 
 LEVEL = 0.95
 
 EMPTY = "undefined where too few synthetic rows have a value"
 ALL_ALIKE = "no standard error where the replicates cannot differ, as of rows that are all alike"
+# Half-widths that differ by more than this factor do not share their digits in a table.
+MOST_APART = 20
+# Numbers of more decimals, or of more zeros before the point, are shown by a power of ten.
+_MOST_DIGITS = 10
 # Replicates that differ by less than this, of the estimate's size, differ by rounding.
 SAME = 1e-12
 
@@ -115,6 +120,10 @@ class Estimate:
 class Estimates:
     """Several estimates with labels: of groups, of categories, of bins, of pairs of columns.
 
+    It is used as a pandas Series is: indexed by label, iterated over the estimates, with the
+    labels in `keys()` and both in `items()`; `in` asks for a label. A label that is no text, such
+    as a number, is also found by its text.
+
     >>> both = Estimates(("ward",), (("a",), ("b",)), (Estimate(1.0, None, 1.1, "so"),) * 2)
     >>> both["b"].value
     1.0
@@ -136,18 +145,35 @@ class Estimates:
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.members)
 
+    def __contains__(self, label: object) -> bool:
+        return self._place(label) is not None
+
     def __getitem__(self, label: Any) -> Estimate:
-        wanted = label if isinstance(label, tuple) else (label,)
-        for own, member in zip(self.labels, self.members, strict=True):
-            if own == wanted:
-                return member
+        place = self._place(label)
+        if place is not None:
+            return self.members[place]
         listed = ", ".join(repr(_only(own)) for own in self.labels[:8])
         more = ", ..." if len(self.labels) > 8 else ""
-        raise AnalysisError(f"there is no estimate {label!r}; the labels are {listed}{more}")
+        raise AnalysisError(f"there is no estimate {shown(label)}; the labels are {listed}{more}")
+
+    def keys(self) -> list[Any]:
+        """The labels; one of a single column is not in a tuple."""
+        return [_only(own) for own in self.labels]
 
     def items(self) -> list[tuple[Any, Estimate]]:
-        """Labels with their estimates; a label of one column is not in a tuple."""
-        return [(_only(own), each) for own, each in zip(self.labels, self.members, strict=True)]
+        """Labels with their estimates."""
+        return list(zip(self.keys(), self.members, strict=True))
+
+    def _place(self, label: Any) -> int | None:
+        """Where a label is: by its value, or by its text where that means one label alone."""
+        wanted = label if isinstance(label, tuple) else (label,)
+        same = [place for place, own in enumerate(self.labels) if _is_same(own, wanted)]
+        if not same and all(isinstance(part, str) for part in wanted):
+            same = [
+                place for place, own in enumerate(self.labels) if tuple(map(str, own)) == wanted
+            ]
+            same = same if len(same) == 1 else []
+        return same[0] if same else None
 
     def to_frame(self, level: float = LEVEL) -> pd.DataFrame:
         """A frame with value, standard_error, low, high and unweighted, by label."""
@@ -194,16 +220,17 @@ class Estimates:
 
     def _long(self) -> str:
         halves = [member._half(LEVEL) for member in self.members]
-        shared = _typical(halves)
+        shared = _shared(halves)
         # An interval that is not symmetric, as of a quantile, has ends alone.
         with_half = any(half is not None for half in halves)
         half_name = ("±",) if with_half else ()
         lines = [(*self.columns, "value", *half_name, "low", "high", "unweighted")]
         for own, member, half in zip(self.labels, self.members, halves, strict=True):
             low, high = member.interval() or (None, None)
-            width = ("" if half is None else show_width(half, shared),) if with_half else ()
-            cells = (show(each, shared) for each in (low, high, member.unweighted))
-            value = show(member.value, shared) or "undefined"
+            digits = half if shared is None else shared
+            width = ("" if half is None else show_width(half, digits),) if with_half else ()
+            cells = (show(each, digits) for each in (low, high, member.unweighted))
+            value = show(member.value, digits) or "undefined"
             lines.append((*map(str, own), value, *width, *cells))
         return "\n".join([aligned(lines, len(self.columns)), *self._notes()])
 
@@ -212,7 +239,7 @@ class Estimates:
         down = list(dict.fromkeys(own[0] for own in self.labels))
         found = dict(zip(self.labels, self.members, strict=True))
         halves = {own: member._half(LEVEL) for own, member in found.items()}
-        shared = _typical(list(halves.values()))
+        shared = _shared(list(halves.values()))
         lines = [(" \\ ".join(self.columns), *map(str, across))]
         for left in down:
             cells = []
@@ -222,8 +249,9 @@ class Estimates:
                     cells.append("")
                     continue
                 half = halves[left, right]
-                width = "" if half is None else f" ± {show_width(half, shared)}"
-                cells.append(show(member.value, shared) + width)
+                digits = half if shared is None else shared
+                width = "" if half is None else f" ± {show_width(half, digits)}"
+                cells.append(show(member.value, digits) + width)
             lines.append((str(left), *cells))
         return "\n".join([aligned(lines, 1), *self._notes()])
 
@@ -278,7 +306,14 @@ def joined(*notes: str) -> str:
 
 
 def show(value: Any, half: Any = None) -> str:
-    """A value as text; numbers to the digit that half of their interval lets one trust."""
+    """A value as text; numbers to the digit that half of their interval lets one trust.
+
+    A number that is not zero does not become zero by rounding, unless it is a thousand times
+    smaller than the digit that can be trusted.
+
+    >>> show(12345.6, 630.0), show(-0.3, 8.0), show(47.0, 312.0)
+    ('12,300', '-0.3', '50')
+    """
     if value is None:
         return ""
     if isinstance(value, datetime):
@@ -287,11 +322,17 @@ def show(value: Any, half: Any = None) -> str:
         return str(value)
     if not math.isfinite(value):
         return "undefined"
-    if half is None or isinstance(half, timedelta) or not half > 0:
+    if half is None or isinstance(half, timedelta) or not 0 < half < math.inf:
         return f"{value:,}" if isinstance(value, int | np.integer) else f"{value:,.5g}"
-    digits = _decimals(float(half))
+    number, digits = float(value), _decimals(float(half))
+    if number and round(number, digits) == 0:
+        digits = min(-_leading(abs(number))[1], digits + 3)
+    if not -_MOST_DIGITS < digits < _MOST_DIGITS:
+        # As many digits behind the first as there are down to the one that can be trusted.
+        places = _leading(abs(number))[1] + digits if number else 0
+        return f"{number:.{max(places, 0)}e}"
     # Adding zero turns a rounded -0 into 0.
-    return f"{round(float(value), digits) + 0.0:,.{max(digits, 0)}f}"
+    return f"{round(number, digits) + 0.0:,.{max(digits, 0)}f}"
 
 
 def show_width(half: Any, shared: Any = None) -> str:
@@ -324,18 +365,39 @@ def aligned(lines: Sequence[tuple[str, ...]], left: int) -> str:
 
 def _decimals(half: float) -> int:
     """Decimals to show: one digit of the half-width, or two when the first is 1 or 2."""
-    place = math.floor(math.log10(half))
-    # Rounded first, so that 0.0996 counts as 0.10.
-    leading = round(half / 10**place, 1)
-    if leading >= 10:
-        place, leading = place + 1, 1.0
+    leading, place = _leading(half)
     return -place + (leading < 3)
 
 
-def _typical(halves: Sequence[Any]) -> Any:
-    """A half-width that lends its digits to a whole table."""
-    known = sorted(half for half in halves if half is not None and half)
-    return known[len(known) // 2] if known else None
+def _leading(number: float) -> tuple[float, int]:
+    """The first two digits of a number and the power of ten before them, after rounding.
+
+    >>> _leading(0.0996), _leading(5e-324)
+    ((1.0, -1), (4.9, -324))
+    """
+    digits, _, power = f"{number:.1e}".partition("e")
+    return float(digits), int(power)
+
+
+def _shared(halves: Sequence[Any]) -> Any:
+    """A half-width that lends its digits to a whole table, or None where they differ too much."""
+    known = sorted(half for half in halves if half is not None and half and half == half)
+    alike = bool(known) and known[-1] <= MOST_APART * known[0]
+    return known[len(known) // 2] if alike else None
+
+
+def _is_same(own: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
+    """Whether two labels are equal; True and 1 are not, nor is an array equal to anything."""
+    if len(own) != len(wanted):
+        return False
+    truths = bool, np.bool_
+    try:
+        return all(
+            isinstance(left, truths) == isinstance(right, truths) and bool(left == right)
+            for left, right in zip(own, wanted, strict=True)
+        )
+    except (TypeError, ValueError):
+        return False
 
 
 def _only(label: tuple[Any, ...]) -> Any:

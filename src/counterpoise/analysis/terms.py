@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 
+from counterpoise.arguments import shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema.expression_trees import Call, Name, Node, Reader, parts, written
 from counterpoise.schema.expressions import FUNCTIONS
@@ -99,7 +100,7 @@ def read_terms(formula: str, columns: tuple[str, ...]) -> tuple[list[Term], list
             reader.expect("~")
     if not target:
         raise AnalysisError(
-            f"formula: expected a target and features, 'y ~ x', not {_shown(formula)}"
+            f"formula: expected a target and features, 'y ~ x', not {shown(formula)}"
         )
     reader.used = {name for term in target.values() for name in columns_of([term])}
     features = reader.sum(_keyed([INTERCEPT]))
@@ -254,7 +255,3 @@ def _keyed(terms: Iterable[Term]) -> dict[frozenset[str], Term]:
     for term in terms:
         found.setdefault(term.key, term)
     return found
-
-
-def _shown(formula: str) -> str:
-    return repr(formula if len(formula) <= 60 else f"{formula[:57]}...")
