@@ -102,7 +102,7 @@ def reweighted(
 def _averaging_to_one(name: str, weights: np.ndarray, rows: int, dimensions: int) -> np.ndarray:
     try:
         found = np.asarray(weights, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise MethodError(f"{name}: expected an array of numbers") from None
     if found.ndim != dimensions or len(found) != rows:
         each = "a weight" if dimensions == 1 else "a line of weights"
