@@ -14,8 +14,10 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
+from counterpoise.arguments import shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Column
 
@@ -26,6 +28,9 @@ By = str | Sequence[str] | None
 
 # More groups than this are a mistake, such as grouping by several columns of many bins.
 MOST_GROUPS = 10_000
+
+# A longer text is no name, and would only make an error long.
+_LONGEST_NAME = 1000
 
 _EPOCH = datetime(1970, 1, 1)
 _UNITS = {"date": ("D", timedelta(days=1)), "datetime": ("us", timedelta(microseconds=1))}
@@ -92,9 +97,43 @@ class Groups:
         return sparse.csr_array((values[rows], (self.members[rows], rows)), shape=shape)
 
 
+def one_column(release: Release, name: Any, option: str = "column") -> Column:
+    """The column of that name; what is no name of one is refused."""
+    if not isinstance(name, str):
+        raise AnalysisError(f"{option}: expected the name of a column, not {shown(name)}")
+    if len(name) > _LONGEST_NAME:
+        raise AnalysisError(f"{option}: there is no column {shown(name)}")
+    return release.schema[str(name)]
+
+
+def several_columns(release: Release, names: Any, option: str) -> tuple[str, ...]:
+    """The names of columns, from one name or a list, tuple or array of names, each once."""
+    if isinstance(names, str):
+        names = (names,)
+    is_list = isinstance(names, list | tuple | pd.Index | pd.Series) or (
+        isinstance(names, np.ndarray) and names.ndim == 1
+    )
+    if not is_list:
+        raise AnalysisError(f"{option}: expected names of columns, not {shown(names)}")
+    found = tuple(one_column(release, name, option).name for name in names)
+    if len(set(found)) < len(found):
+        raise AnalysisError(f"{option}: expected every column once")
+    return found
+
+
+def is_same(left: Any, right: Any) -> bool:
+    """Whether two values are equal; True and 1 are not, nor is an array equal to anything."""
+    truths = bool, np.bool_
+    try:
+        return isinstance(left, truths) == isinstance(right, truths) and bool(left == right)
+    except Exception:
+        # Whatever cannot be compared is not the same.
+        return False
+
+
 def numbers(release: Release, name: str) -> Numbers:
     """A column's numbers; categories are refused, with what can be asked of them instead."""
-    column = release.schema[name]
+    column = one_column(release, name)
     if not has_numbers(column):
         instead = "proportion or quantile" if column.kind == "ordinal" else "proportion"
         raise AnalysisError(
@@ -117,7 +156,7 @@ def has_numbers(column: Column) -> bool:
 
 def ordered(release: Release, name: str) -> tuple[Numbers, Column]:
     """Numbers in the column's order, which an ordinal column has as well: its codes."""
-    column = release.schema[name]
+    column = one_column(release, name)
     if column.kind != "ordinal":
         if not column.is_numeric:
             raise AnalysisError(
@@ -130,7 +169,8 @@ def ordered(release: Release, name: str) -> tuple[Numbers, Column]:
 
 def codes(release: Release, name: str) -> Codes:
     """A column's codes: its categories, or the bins of the schema."""
-    column = release.schema[name]
+    column = one_column(release, name)
+    name = column.name
     found = release.schema.select([name]).encode(release.table[[name]]).codes[:, 0]
     return Codes(np.where(found == column.cells, -1, found), _labels(column))
 
@@ -141,9 +181,7 @@ def groups(release: Release, by: By) -> Groups:
     A numeric column is grouped by the bins of its schema. Null is a group of its own, labelled
     None, when a row is null.
     """
-    names = (by,) if isinstance(by, str) else tuple(by or ())
-    if len(set(names)) < len(names):
-        raise AnalysisError("by: expected every column once")
+    names = () if by is None else several_columns(release, by, "by")
     members = np.zeros(len(release.table), dtype=np.int64)
     labels: list[tuple[Any, ...]] = [()]
     for name in names:

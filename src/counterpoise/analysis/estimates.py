@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterpoise.analysis.columns import By, Groups, Scale, codes, groups, numbers, ordered
+from counterpoise.analysis.columns import (
+    By,
+    Groups,
+    Scale,
+    codes,
+    groups,
+    is_same,
+    numbers,
+    one_column,
+    ordered,
+)
 from counterpoise.analysis.replication import (
     NO_REPLICATES,
     Design,
@@ -30,6 +40,7 @@ from counterpoise.analysis.result import (
     estimate,
     estimates,
 )
+from counterpoise.arguments import real_number, shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Column
 
@@ -98,9 +109,10 @@ def proportion(
 
     Of true and false it is the share of true. Intervals are kept within 0 and 1.
     """
-    _require_categories(release.schema[column])
+    public = one_column(release, column)
+    _require_categories(public)
     design, grouped = Design.of(release), groups(release, by)
-    if category is None and release.schema[column].category_type == "boolean":
+    if category is None and public.category_type == "boolean":
         category = True
     found = codes(release, column)
     if category is None:
@@ -123,8 +135,7 @@ def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Es
     >>> quantile(release, "age").value, quantile(release, "age").unweighted
     (60, 40)
     """
-    if isinstance(q, bool) or not isinstance(q, int | float) or not 0 <= q <= 1:
-        raise AnalysisError(f"q: expected a number from 0 to 1, not {q!r}")
+    q = real_number("q", q, "a number from 0 to 1", AnalysisError, above=0, below=1, inclusive=True)
     design, (found, public), grouped = (
         Design.of(release),
         ordered(release, column),
@@ -133,7 +144,7 @@ def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Es
     members = []
     for place in range(len(grouped.labels)):
         rows = np.flatnonzero((grouped.members == place) & found.present)
-        members.append(_quantile(design, found.values, rows, float(q), public))
+        members.append(_quantile(design, found.values, rows, q, public))
     return _collect(grouped, members)
 
 
@@ -200,9 +211,11 @@ def _quantile(
         return Estimate(None, None, None, EMPTY)
     rows = rows[np.argsort(values[rows], kind="stable")]
     ranked = values[rows]
+    plain = _value(column, _inverse(ranked, _cumulative(np.ones(len(rows))), q))
+    if not design.weights[rows].sum() > 0:
+        return Estimate(None, None, plain, EMPTY)
     cumulative = _cumulative(design.weights[rows])
     found = _inverse(ranked, cumulative, q)
-    plain = _value(column, _inverse(ranked, _cumulative(np.ones(len(rows))), q))
     value = _value(column, found)
     if not design.count:
         return Estimate(value, None, plain, NO_REPLICATES)
@@ -251,19 +264,13 @@ def _no_error(release: Release) -> str:
 
 
 def _is_category(release: Release, name: str, category: Any) -> np.ndarray:
-    column = release.schema[name]
-    _require_categories(column)
+    _require_categories(one_column(release, name))
     found = codes(release, name)
-    # True == 1 in Python, so the type is compared as well.
-    places = [
-        code
-        for code, label in enumerate(found.labels)
-        if label == category and isinstance(label, bool) == isinstance(category, bool | np.bool_)
-    ]
+    places = [code for code, label in enumerate(found.labels) if is_same(label, category)]
     if not places:
         listed = ", ".join(map(repr, found.labels[:8])) + (", ..." if len(found.labels) > 8 else "")
         raise AnalysisError(
-            f"column {name!r} has no category {category!r}; its categories are {listed}"
+            f"column {name!r} has no category {shown(category)}; its categories are {listed}"
         )
     return np.asarray(found.codes == places[0], dtype=float)
 

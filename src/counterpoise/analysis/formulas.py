@@ -23,6 +23,7 @@ import pandas as pd
 
 from counterpoise.analysis.layout import Layout
 from counterpoise.analysis.terms import Term, columns_of, read_terms
+from counterpoise.arguments import shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Schema
 from counterpoise.schema.expression_trees import Name
@@ -43,8 +44,11 @@ class Recipe:
 
     def features(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
         """The features of the rows that have them all, and which rows those are."""
-        made = pd.DataFrame(index=pd.RangeIndex(len(table)))
-        if self.schema is not None:
+        if isinstance(table, str | bytes) or not hasattr(table, "__len__"):
+            raise AnalysisError(f"table: expected a table of rows, not {shown(table)}")
+        if self.schema is None:
+            made = pd.DataFrame(index=pd.RangeIndex(len(table)))
+        else:
             made = as_numbers(self.schema, table)
             for name, levels in self.levels.items():
                 if name in made:

@@ -29,6 +29,7 @@ from counterpoise.analysis.likelihood import (
 )
 from counterpoise.analysis.replication import FULL, UNWEIGHTED, Design, covariance
 from counterpoise.analysis.result import LEVEL, Estimate, Estimates, aligned, estimate, show
+from counterpoise.arguments import shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Column, Schema
 
@@ -179,8 +180,8 @@ def glm(release: Release, formula: str, family: str = "auto") -> Glm:
 
 def _family(schema: Schema, targets: Sequence[str], family: str) -> str:
     known = (*FAMILIES, MULTINOMIAL)
-    if family != "auto" and family not in known:
-        raise AnalysisError(f"family: expected auto, {', '.join(known)}, not {family!r}")
+    if not isinstance(family, str) or family not in ("auto", *known):
+        raise AnalysisError(f"family: expected auto, {', '.join(known)}, not {shown(family)}")
     columns = [schema[name] for name in targets]
     chosen = family
     if family == "auto":

@@ -30,11 +30,12 @@ from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, Str
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from counterpoise.analysis.columns import codes, numbers
-from counterpoise.analysis.replication import Design
+from counterpoise.analysis.columns import codes, numbers, one_column, several_columns
+from counterpoise.analysis.replication import Design, truth
 from counterpoise.analysis.resampling import drawn_rows
 from counterpoise.analysis.result import Estimate, estimate
 from counterpoise.analysis.verdict import warn
+from counterpoise.arguments import seed_or_none, shown, whole_number
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Schema
 
@@ -138,7 +139,8 @@ def fit(
     design = Design.of(release)
     coder, rows, goal = _prepare(release, estimator, target, features, encode)
     x, weights = coder.transform(release.table.iloc[rows]), design.weights[rows]
-    fitted = _fit_weighted(estimator, x, goal, weights, np.random.default_rng(seed))
+    generator = np.random.default_rng(seed_or_none(seed))
+    fitted = _fit_weighted(estimator, x, goal, weights, generator)
     return Pipeline([("schema", coder), ("model", fitted)])
 
 
@@ -159,13 +161,14 @@ def cross_validate(
     """
     design = Design.of(release)
     coder, rows, goal = _prepare(release, estimator, target, features, encode)
-    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(rows):
-        raise AnalysisError(f"folds: expected a whole number from 2 to the rows, not {folds!r}")
+    folds, seed = whole_number("folds", folds, 2, len(rows), AnalysisError), seed_or_none(seed)
+    if is_classifier(estimator) and folds > np.unique(goal, return_counts=True)[1].max():
+        raise AnalysisError("folds: expected no more than the rows of the largest category")
     name = ("accuracy" if is_classifier(estimator) else "r2") if metric is None else metric
     scorer, label = _scorer(name)
     x = coder.transform(release.table.iloc[rows])
     splitter = (StratifiedKFold if is_classifier(estimator) else KFold)(
-        folds, shuffle=True, random_state=0 if seed is None else seed
+        folds, shuffle=True, random_state=0 if seed is None else seed % 2**32
     )
     weightings = [weights[rows] for weights in design.each()]
     results = []
@@ -244,11 +247,12 @@ def _prepare(
     """The coder of the features, the rows whose target is known, and their targets."""
     if not hasattr(estimator, "fit") or isinstance(estimator, type):
         raise AnalysisError("estimator: expected a scikit-learn estimator, such as Ridge()")
-    if isinstance(features, str):
-        features = [features]
-    column = release.schema[target]
+    encode = truth("encode", encode)
+    column = one_column(release, target, "target")
+    target = column.name
     if features is None:
         features = [name for name in release.schema.names if name != target]
+    features = several_columns(release, features, "features")
     if target in features:
         raise AnalysisError(f"features: {target!r} is the target, so it cannot be a feature")
     if not features:
@@ -301,11 +305,11 @@ def _scorer(metric: Any) -> tuple[Any, str]:
     if callable(metric):
         return metric, getattr(metric, "__name__", "score")
     try:
-        return get_scorer(metric), str(metric)
+        return get_scorer(metric if isinstance(metric, str) else ""), str(metric)
     except (ValueError, TypeError):
         raise AnalysisError(
-            f"metric: {metric!r} is no scikit-learn scorer; sklearn.metrics.get_scorer_names() "
-            "lists them"
+            f"metric: {shown(metric)} is no scikit-learn scorer; "
+            "sklearn.metrics.get_scorer_names() lists them"
         ) from None
 
 

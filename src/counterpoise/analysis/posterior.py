@@ -33,10 +33,10 @@ from counterpoise.analysis.posterior_sampler import (
     check_convergence,
     sample,
 )
-from counterpoise.analysis.replication import Design
+from counterpoise.analysis.replication import Design, checked_level, truth
 from counterpoise.analysis.result import LEVEL, aligned, show
 from counterpoise.analysis.verdict import warn
-from counterpoise.arguments import shown
+from counterpoise.arguments import seed_or_none, shown, whole_number
 from counterpoise.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 __all__ = ["Posterior", "Prior", "Sizes", "posterior", "spread"]
 
 SIZES = ("combined", "population", "effective", "rows")
+
+# More draws than this a chain are a slip, and would not fit in memory.
+MOST_DRAWS = 1_000_000
 
 # Rows whose predictions are averaged over all draws at once.
 _ROWS_AT_ONCE = 1000
@@ -112,8 +115,7 @@ class Posterior:
 
     def to_frame(self, level: float = LEVEL) -> pd.DataFrame:
         """Means, deviations, central intervals and diagnostics, by parameter."""
-        if not 0 < level < 1:
-            raise AnalysisError(f"level: expected a number between 0 and 1, not {level!r}")
+        level = checked_level(level)
         flat = self._flat()
         low, high = np.quantile(flat, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return pd.DataFrame(
@@ -242,13 +244,14 @@ def posterior(
     has replicate weights. Needs the extra `bayes`.
     """
     _require_extra()
-    for option, number, least in (
-        ("chains", chains, 2),
-        ("draws", draws, 4),
-        ("warmup", warmup, 0),
-    ):
-        if isinstance(number, bool) or not isinstance(number, int) or number < least:
-            raise AnalysisError(f"{option}: expected a whole number of at least {least}")
+    chains = whole_number("chains", chains, 2, 1000, AnalysisError)
+    draws = whole_number("draws", draws, 4, MOST_DRAWS, AnalysisError)
+    warmup = whole_number("warmup", warmup, 0, MOST_DRAWS, AnalysisError)
+    seed = seed_or_none(seed)
+    if replicates is not None:
+        replicates = truth("replicates", replicates)
+    stated = release.card.get(POPULATION)
+    _check_size(size, stated)
     design = Design.of(release)
     if replicates and not design.count:
         raise AnalysisError(
@@ -260,7 +263,6 @@ def posterior(
     task = model.task(prior)
     # Of all rows, so that rows which are left out for nulls take their weight with them.
     in_all = float(design.weights.sum())
-    stated = release.card.get(POPULATION)
     sizes = _sizes(model, task, in_all, stated, size, len(release.table))
     task = _scaled(task, design.weights[model.made.rows], sizes.used / in_all)
     mode = find_mode(model.family, task)
@@ -333,6 +335,18 @@ def _scaled(task: Task, weights: np.ndarray, factor: float) -> Task:
     return task._replace(weights=np.asarray(weights, dtype=float) * factor)
 
 
+def _check_size(size: Any, population: float | None) -> None:
+    if not isinstance(size, str):
+        check_positive("size", size)
+    elif size not in SIZES:
+        raise AnalysisError(f"size: expected {', '.join(SIZES)} or a number, not {shown(size)}")
+    elif size == "population" and population is None:
+        raise AnalysisError(
+            "size: the card states no population; take size='effective', or state the number of "
+            "private rows"
+        )
+
+
 def _sizes(
     model: Regression,
     task: Task,
@@ -359,13 +373,6 @@ def _sizes(
     # What the rows of the model are worth, with those left out for nulls worth as much.
     effective = worth.overall * in_all / float(task.weights.sum())
     if isinstance(size, str):
-        if size not in SIZES:
-            raise AnalysisError(f"size: expected {', '.join(SIZES)} or a number, not {size!r}")
-        if size == "population" and population is None:
-            raise AnalysisError(
-                "size: the card states no population; take size='effective', or state the number "
-                "of private rows"
-            )
         known = math.inf if population is None else population
         used = {
             "combined": 1 / (1 / known + 1 / effective),
@@ -374,7 +381,6 @@ def _sizes(
             "rows": float(rows),
         }[size]
     else:
-        check_positive("size", size)
         used = float(size)
     return Sizes(used, population, effective, len(model.made.rows))
 

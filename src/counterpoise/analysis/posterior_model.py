@@ -17,7 +17,8 @@ import numpy as np
 
 from counterpoise.analysis.formulas import Matrices, ReadFormula
 from counterpoise.analysis.posterior_density import FAMILIES, Task
-from counterpoise.analysis.replication import Design
+from counterpoise.analysis.replication import Design, truth
+from counterpoise.arguments import real_number, shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Schema
 
@@ -48,10 +49,14 @@ class Prior:
 
     def __post_init__(self) -> None:
         check_positive("prior", self.deviation)
+        truth("scaled", self.scaled)
+        if not isinstance(self.terms, Mapping):
+            raise AnalysisError("prior: expected the terms as {'age': (mean, deviation)}")
         for name, stated in self.terms.items():
-            if not isinstance(stated, tuple) or len(stated) != 2 or not math.isfinite(stated[0]):
-                raise AnalysisError(f"prior: expected (mean, deviation) for {name!r}")
-            check_positive(f"prior of {name!r}", stated[1])
+            if not isinstance(stated, tuple) or len(stated) != 2:
+                raise AnalysisError(f"prior: expected (mean, deviation) for {shown(name)}")
+            real_number(f"prior of {shown(name)}", stated[0], "a number as its mean", AnalysisError)
+            check_positive(f"prior of {shown(name)}", stated[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +185,8 @@ def _basis(made: Matrices, weights: np.ndarray) -> np.ndarray:
 
 
 def _family(schema: Schema, read: ReadFormula, family: str) -> str:
-    if family != "auto" and family not in FAMILIES:
-        raise AnalysisError(f"family: expected auto, {', '.join(FAMILIES)}, not {family!r}")
+    if not isinstance(family, str) or family not in ("auto", *FAMILIES):
+        raise AnalysisError(f"family: expected auto, {', '.join(FAMILIES)}, not {shown(family)}")
     columns = [schema[name] for name in read.targets]
     cells = [column.cells for column in columns if not column.is_numeric]
     chosen = family
@@ -214,6 +219,5 @@ def _labels(schema: Schema, read: ReadFormula, family: str) -> tuple[Any, ...]:
 
 def check_positive(option: str, value: Any) -> None:
     """Refuse what is not a positive, finite number."""
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not (math.isfinite(value) and value > 0):
-        raise AnalysisError(f"{option}: expected a positive number, not {value!r}")
+    # Beyond these its square, or the inverse of it, is no finite number.
+    real_number(option, value, "a positive number", AnalysisError, above=1e-100, below=1e100)

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from counterpoise.analysis.verdict import check_weights
+from counterpoise.arguments import real_number, shown
 from counterpoise.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 FULL, UNWEIGHTED, REPLICATES = 0, 1, slice(2, None)
 
 NO_REPLICATES = "no standard error, because the release has no replicate weights"
+
+
+def truth(option: str, value: Any) -> bool:
+    """True or False, and nothing that merely counts as one of them."""
+    if not isinstance(value, bool | np.bool_):
+        raise AnalysisError(f"{option}: expected True or False, not {shown(value)}")
+    return bool(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +118,6 @@ def standard_errors(results: np.ndarray) -> np.ndarray:
         return np.asarray(np.sqrt(np.where(defined, squares, 0.0).sum(axis=-1) / count))
 
 
-@lru_cache(maxsize=256)
 def multiplier(level: float, degrees: int) -> float:
     """The number of standard errors from an estimate to the end of its interval.
 
@@ -119,6 +126,14 @@ def multiplier(level: float, degrees: int) -> float:
     >>> round(multiplier(0.95, 80), 2)
     1.99
     """
-    if not 0 < level < 1:
-        raise AnalysisError(f"level: expected a number between 0 and 1, not {level!r}")
+    return _student(checked_level(level), degrees)
+
+
+def checked_level(level: Any) -> float:
+    """A level as a plain number between 0 and 1."""
+    return real_number("level", level, "a number between 0 and 1", AnalysisError, above=0, below=1)
+
+
+@lru_cache(maxsize=256)
+def _student(level: float, degrees: int) -> float:
     return float(stdtrit(degrees, 0.5 + level / 2))

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from counterpoise.analysis.replication import Design
+from counterpoise.analysis.replication import Design, truth
 from counterpoise.analysis.result import Estimate, Estimates, estimate
 from counterpoise.analysis.verdict import check_weights
+from counterpoise.arguments import real_number, seed_or_none, shown, whole_number
 from counterpoise.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -39,10 +40,9 @@ def resample(release: Release, rows: int | None = None, seed: int | None = None)
     """
     check_weights(release)
     count = len(release.table) if rows is None else rows
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise AnalysisError(f"rows: expected a whole number from 1, not {rows!r}")
-    generator = np.random.default_rng(seed)
-    chosen = generator.permutation(drawn_rows(release.weights, int(count), generator))
+    count = whole_number("rows", count, 1, MOST_COPIES, AnalysisError)
+    generator = np.random.default_rng(seed_or_none(seed))
+    chosen = generator.permutation(drawn_rows(release.weights, count, generator))
     return _plain(release).iloc[chosen].reset_index(drop=True)
 
 
@@ -56,15 +56,15 @@ def duplicate(release: Release, factor: float = 10.0) -> pd.DataFrame:
     [True, True, True, False]
     """
     check_weights(release)
-    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < np.inf:
-        raise AnalysisError(f"factor: expected a number above 0, not {factor!r}")
+    factor = real_number("factor", factor, "a number above 0", AnalysisError, above=0)
     # Copies of row i: ceil(factor w_i); a weight of exactly 3 must not become 4 by rounding.
-    copies = np.ceil(factor * release.weights - 1e-9).astype(np.int64)
-    if copies.sum() > MOST_COPIES:
+    with np.errstate(over="ignore"):
+        copies = np.ceil(factor * release.weights - 1e-9)
+    if not copies.sum() <= MOST_COPIES:
         raise AnalysisError(
             f"factor: {factor:g} makes more than {MOST_COPIES:,} rows; take a smaller one"
         )
-    chosen = np.repeat(np.arange(len(copies)), np.maximum(copies, 0))
+    chosen = np.repeat(np.arange(len(copies)), np.maximum(copies, 0).astype(np.int64))
     return _plain(release).iloc[chosen].reset_index(drop=True)
 
 
@@ -87,8 +87,13 @@ def bootstrap(
     >>> bootstrap(release, lambda table, weights: np.average(table["ill"], weights=weights))
     0.75 ± 0.22 (95%)
     """
+    if not callable(statistic):
+        raise AnalysisError(
+            f"statistic: expected a function of a table and its weights, not {shown(statistic)}"
+        )
+    takes_weights = truth("takes_weights", takes_weights)
     design, table = Design.of(release), _plain(release)
-    start = np.random.default_rng(seed).random()
+    start = np.random.default_rng(seed_or_none(seed)).random()
     found = []
     for weights in design.each():
         if takes_weights:
@@ -96,9 +101,12 @@ def bootstrap(
         else:
             chosen = _systematic(weights, len(table), start)
             found.append(statistic(table.iloc[chosen].reset_index(drop=True)))
+    results = [_numbers(each) for each in found]
+    if len({len(each) for each in results}) > 1:
+        raise AnalysisError("statistic: expected it to return as many numbers for all weights")
     labels = _labels(found[0])
-    results = np.array([_numbers(each) for each in found]).T
-    members = [estimate(line) for line in results]
+    lines = np.array(results).T
+    members = [estimate(line) for line in lines]
     if labels is None:
         return members[0]
     return Estimates(("statistic",), tuple((label,) for label in labels), tuple(members))

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from counterpoise.analysis.columns import Scale
+from counterpoise.analysis.columns import Scale, is_same
 from counterpoise.analysis.replication import (
     FULL,
     NO_REPLICATES,
@@ -198,9 +198,9 @@ class Estimates:
         if len(self.columns) < 2:
             raise AnalysisError("pivot: expected labels of two columns or more; use to_frame")
         frame = self.to_frame(level)
-        if part not in frame:
+        if not isinstance(part, str) or part not in frame:
             raise AnalysisError(
-                f"pivot: expected one of {', '.join(map(str, frame))}, not {part!r}"
+                f"pivot: expected one of {', '.join(map(str, frame))}, not {shown(part)}"
             )
         across = list(dict.fromkeys(own[-1] for own in self.labels))
         down = list(dict.fromkeys(own[:-1] for own in self.labels))
@@ -387,17 +387,9 @@ def _shared(halves: Sequence[Any]) -> Any:
 
 
 def _is_same(own: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
-    """Whether two labels are equal; True and 1 are not, nor is an array equal to anything."""
     if len(own) != len(wanted):
         return False
-    truths = bool, np.bool_
-    try:
-        return all(
-            isinstance(left, truths) == isinstance(right, truths) and bool(left == right)
-            for left, right in zip(own, wanted, strict=True)
-        )
-    except (TypeError, ValueError):
-        return False
+    return all(is_same(left, right) for left, right in zip(own, wanted, strict=True))
 
 
 def _only(label: tuple[Any, ...]) -> Any:

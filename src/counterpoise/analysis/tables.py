@@ -13,11 +13,23 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from counterpoise.analysis.columns import By, Groups, codes, groups, has_numbers, numbers
+from counterpoise.analysis.columns import (
+    MOST_GROUPS,
+    By,
+    Groups,
+    codes,
+    groups,
+    has_numbers,
+    numbers,
+    one_column,
+    several_columns,
+)
 from counterpoise.analysis.estimates import ratio, share, shares
 from counterpoise.analysis.replication import Design
 from counterpoise.analysis.result import Estimate, Estimates, estimate
+from counterpoise.arguments import shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema.bins import labels as bin_labels
 from counterpoise.schema.bins import number
@@ -43,11 +55,13 @@ def histogram(
     {'0 to 9': 0.5, '10 to 19': 0.5}
     """
     design, grouped = Design.of(release), groups(release, by)
+    public = one_column(release, column)
+    column = public.name
     if bins is None:
         found = codes(release, column)
         return shares(design, grouped, column, found.codes, found.labels)
-    kind = release.schema[column].kind
-    if not release.schema[column].is_numeric:
+    kind = public.kind
+    if not public.is_numeric:
         raise AnalysisError(f"column {column!r} is {kind}: it has categories, and takes no bins")
     edges = _edges(column, kind, bins)
     values = numbers(release, column)
@@ -66,8 +80,9 @@ def crosstab(release: Release, row: str, column: str, of: str = "all") -> Estima
     Numeric columns are cut into the bins of the schema; rows that are null in either are left
     out. `crosstab(...).pivot()` is the table as a frame.
     """
-    if of not in SHARES_OF:
-        raise AnalysisError(f"of: expected one of {', '.join(SHARES_OF)}, not {of!r}")
+    if not isinstance(of, str) or of not in SHARES_OF:
+        raise AnalysisError(f"of: expected one of {', '.join(SHARES_OF)}, not {shown(of)}")
+    row, column = one_column(release, row, "row").name, one_column(release, column).name
     if row == column:
         raise AnalysisError(f"crosstab: expected two columns, not {row!r} twice")
     design = Design.of(release)
@@ -108,9 +123,9 @@ def corr(release: Release, *columns: str) -> Estimate | Estimates:
 def _pairs(release: Release, columns: Sequence[str], correlation: bool) -> Estimate | Estimates:
     if len(columns) == 1:
         raise AnalysisError("expected two columns or more, or none for all that are numbers")
-    names = list(columns) or [each.name for each in release.schema if has_numbers(each)]
-    if len(set(names)) < len(names):
-        raise AnalysisError("expected every column once")
+    names = list(several_columns(release, columns, "columns")) or [
+        each.name for each in release.schema if has_numbers(each)
+    ]
     if not names:
         raise AnalysisError("the release has no columns with numbers")
     design = Design.of(release)
@@ -162,16 +177,42 @@ def _days(release: Release, name: str) -> tuple[np.ndarray, np.ndarray]:
     return found.values / size, found.present
 
 
+def _edge(edge: Any) -> Any:
+    """An edge as Python has it: numpy's dates and numbers are dates and numbers."""
+    if isinstance(edge, np.datetime64 | np.generic):
+        return edge.item()
+    return edge
+
+
+def _is_usable(edge: Any) -> bool:
+    """Whether an edge has a place on a scale: it is finite, and without a time zone."""
+    if isinstance(edge, datetime):
+        return edge.tzinfo is None and edge is not pd.NaT
+    if isinstance(edge, date):
+        return True
+    return not isinstance(edge, bool) and abs(edge) < 2**63
+
+
 def _edges(column: str, kind: str, bins: Sequence[Any]) -> np.ndarray:
     expected: type | tuple[type, ...] = {
         "date": date,
         "datetime": datetime,
-    }.get(kind, (int, float, np.number))
-    stated = list(bins) if isinstance(bins, Sequence | np.ndarray) else []
-    if len(stated) < 2 or not all(isinstance(edge, expected) for edge in stated):
+    }.get(kind, (int, float))
+    is_list = isinstance(bins, list | tuple | range | pd.Index | pd.Series) or (
+        isinstance(bins, np.ndarray) and bins.ndim == 1
+    )
+    stated = [_edge(edge) for edge in bins] if is_list else []
+    if len(stated) < 2 or not all(
+        isinstance(edge, expected) and _is_usable(edge) for edge in stated
+    ):
         raise AnalysisError(
             f"bins: expected two or more edges in the values of column {column!r}, which is {kind}"
         )
+    # A moment is a date as well, which counts in other units.
+    if kind == "date" and any(isinstance(edge, datetime) for edge in stated):
+        raise AnalysisError(f"bins: column {column!r} has dates, and its edges have times")
+    if len(stated) > MOST_GROUPS:
+        raise AnalysisError(f"bins: expected at most {MOST_GROUPS:,} edges")
     edges = np.array([number(edge) for edge in stated])
     if kind == "integer" and (edges != np.floor(edges)).any():
         raise AnalysisError(f"bins: column {column!r} is integer, and so must its edges be")
