@@ -2,8 +2,10 @@
 
 import contextlib
 import html
+import itertools
 import re
 from dataclasses import replace
+from datetime import datetime
 
 import duckdb
 import numpy as np
@@ -170,3 +172,76 @@ def test_a_hundred_categories_are_shown_as_the_largest_and_the_others():
     rows = pd.DataFrame({"code": np.random.default_rng(0).choice(names, 3000)})
     shown = release_page(cp.release(rows, schema, 5.0, rows=300, replicates=0, seed=1))
     assert "93 others" in shown
+
+
+def release_of(schema, table):
+    """A release of these rows, whose card is that of a small one."""
+    small = cp.Schema([cp.Column.boolean("ill")])
+    made = cp.release(pd.DataFrame({"ill": [True, False] * 50}), small, 1.0, 1e-6, rows=50, seed=1)
+    rows = schema.restore(table)
+    weight = pd.DataFrame({"weight": np.ones(len(rows))})
+    return cp.Release(pd.concat([rows, weight], axis=1), schema, made.card)
+
+
+def test_very_many_bins_are_drawn_together():
+    schema = cp.Schema(
+        [
+            cp.Column.integer("income", 0, 99_999, bins=100_000),
+            cp.Column.continuous("dose", 0, 1, bins=100_000),
+            cp.Column.datetime("at", datetime(2000, 1, 1), datetime(2020, 1, 1), bins=100_000),
+            cp.Column.categorical("zip", [f"{code:06}" for code in range(100_000)]),
+        ]
+    )
+    table = pd.DataFrame(
+        {
+            "income": [0, 999, 1000, 99_999],
+            "dose": [0.0, 0.5, 0.9, 1.0],
+            "at": pd.to_datetime(["2000-01-01", "2010-01-01", "2012-01-01", "2020-01-01"]),
+            "zip": ["000000", "000001", "050000", "099999"],
+        }
+    )
+    page = release_page(release_of(schema, table))
+    assert len(page) < 150_000  # it had 45 MB with a bar a bin
+    assert "100,000 bins, drawn as 100 bars" in page
+    # Two of the four rows are in the first bar, which holds the first thousand bins.
+    assert "0 to 999: 50.0% unweighted, 50.0% weighted" in page
+    assert "1000 to 1999: 25.0% unweighted" in page
+    assert "99,993 others" in page
+
+
+def test_bins_that_do_not_divide_evenly_are_all_drawn():
+    schema = cp.Schema([cp.Column.integer("x", 0, 250, bins=251)])
+    page = release_page(release_of(schema, pd.DataFrame({"x": range(251)})))
+    bars = re.findall(r"<title>([0-9]+)(?: to ([0-9]+))?: ([0-9.]+)% unweighted", page)
+    assert len(bars) == 100
+    ends = [(int(low), int(high or low)) for low, high, _ in bars]
+    assert ends[0][0] == 0
+    assert ends[-1][1] == 250
+    assert all(left[1] + 1 == right[0] for left, right in itertools.pairwise(ends))
+    assert {high - low + 1 for low, high in ends} == {2, 3}
+
+
+def test_very_many_columns_and_looks_end_with_how_many_more_there_are():
+    names = [f"column {place}" for place in range(600)]
+    schema = cp.Schema([cp.Column.integer(name, 0, 999, bins=1000) for name in names])
+    table = pd.DataFrame({name: [0, 500, 999] for name in names})
+    page = release_page(release_of(schema, table))
+    assert len(page) < 3_000_000
+    assert "600 columns" in page
+    assert "These are the first 120 columns; 480 more are" in page
+    assert "and 300 more, listed in datapackage.json" in page
+    narrow = release_of(cp.Schema([cp.Column.boolean("ill")]), pd.DataFrame({"ill": [True, False]}))
+    many = pd.concat([narrow.ledger.to_frame()] * 2000, ignore_index=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(narrow.ledger), "to_frame", lambda self: many)
+        page = release_page(narrow)
+    assert f"{len(many):,} looks at the private table" in page
+    assert f"and {len(many) - 300:,} more, listed in datapackage.json" in page
+    assert len(page) < 150_000
+
+
+def test_long_names_are_cut():
+    schema = cp.Schema([cp.Column.categorical("x" * 5000, ["a" * 5000, "b"])])
+    page = release_page(release_of(schema, pd.DataFrame({"x" * 5000: ["b", "a" * 5000]})))
+    assert f"{'a' * 119}…: 50.0% unweighted" in page
+    assert "a" * 121 not in page

@@ -128,7 +128,9 @@ def glm(release: Release, formula: str, family: str = "auto") -> Glm:
     one, multinomial for more, and gaussian otherwise. A multinomial model compares each category
     with the first that has rows, and has a coefficient "category: term" for each of the others.
     Among the terms, categories are compared with their first, true and false are 1 and 0, dates
-    count in days; rows in which a column of the formula is null are left out.
+    count in days; rows in which a column of the formula is null are left out. A formula
+    is read and not run: it knows columns, numbers, `+ - * : / **` and a fixed list of functions,
+    which `counterpoise.analysis.formulas` names.
 
     >>> import counterpoise as cp
     >>> table = pd.DataFrame({"x": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 9.0], "weight": [1.5, 1.5, 0]})

@@ -2,7 +2,8 @@
 
 Computed from the release alone, so there is nothing private in it; no scripts, nothing loaded
 from elsewhere. It says how far the weights can be trusted in plain words, shows every column with
-and without them, and how to go on in Python, R and SQL.
+and without them, and how to go on in Python, R and SQL. However wide the table and fine its bins,
+it stays a page: bins are drawn together, and lists end with how many more there are.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from counterpoise.report.charts import (
 )
 from counterpoise.report.relations import changed_relations
 from counterpoise.report.snippets import Snippets
+from counterpoise.schema.bins import labels as bin_labels
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -30,6 +32,14 @@ if TYPE_CHECKING:
 
 # More categories than this are shown as the largest, and the others together.
 MOST_CATEGORIES = 8
+
+# More bins than this are drawn as so many bars, each of about as many neighbours.
+MOST_BARS = 100
+# More columns than this are not drawn, and more lines of a table not listed.
+MOST_COLUMNS = 120
+MOST_LINES = 300
+# Longer texts, such as names of categories, are cut.
+MOST_LETTERS = 120
 
 # A smaller change of a relation is not worth a line.
 LEAST_CHANGE = 0.005
@@ -53,11 +63,17 @@ def release_page(release: Release) -> str:
     return _environment.get_template("release.html").render(
         private=release.private,
         rows=len(release.table),
-        columns=[_column(release, column) for column in release.schema],
+        columns=[_column(release, column) for column in release.schema.columns[:MOST_COLUMNS]],
+        known=[_known(column) for column in release.schema.columns[:MOST_LINES]],
+        width=len(release.schema),
         budget=ledger.budget.to_dict(),
         spent=ledger.epsilon_spent,
         tighter=ledger.tighter_epsilon,
-        spends=ledger.to_frame().to_dict("records"),
+        spends=[
+            spend | {"query": _cut(str(spend["query"]), 4 * MOST_LETTERS)}
+            for spend in ledger.to_frame().head(MOST_LINES).to_dict("records")
+        ],
+        looks=len(ledger.to_frame()),
         bar=budget_bar(stages, ledger.budget.epsilon),
         stages=[
             (stage, epsilon, STAGE_COLOURS[place % len(STAGE_COLOURS)])
@@ -142,11 +158,10 @@ def _column(release: Release, column: Column) -> dict[str, Any]:
     weighted = np.bincount(codes, weights=release.weights, minlength=column.size)
     weighted = weighted / max(weighted.sum(), 1e-300)
     return {
-        "name": name,
-        "kind": column.kind,
-        "domain": _domain(column),
-        "nullable": column.nullable,
-        "paid": [key for key, source in column.sources if source == "paid"],
+        **_known(column),
+        "drawn": (
+            f", drawn as {MOST_BARS} bars" if column.is_numeric and column.cells > MOST_BARS else ""
+        ),
         "chart": _chart(column, plain[: column.cells], weighted[: column.cells]),
         "null_shares": (
             (float(plain[column.cells]), float(weighted[column.cells])) if column.nullable else None
@@ -156,10 +171,21 @@ def _column(release: Release, column: Column) -> dict[str, Any]:
     }
 
 
+def _known(column: Column) -> dict[str, Any]:
+    """What is publicly known of a column."""
+    return {
+        "name": _cut(column.name),
+        "kind": column.kind,
+        "domain": _domain(column),
+        "nullable": column.nullable,
+        "paid": [key for key, source in column.sources if source == "paid"],
+    }
+
+
 def _chart(column: Column, plain: np.ndarray, weighted: np.ndarray) -> Markup:
-    labels = column.code_labels()
     if column.is_numeric:
-        return histogram(plain, weighted, labels, (str(column.minimum), str(column.maximum)))
+        return _bars(column, plain, weighted)
+    labels = [_cut(label) for label in column.code_labels()]
     if len(labels) <= MOST_CATEGORIES:
         return categories(plain, weighted, labels)
     largest = np.sort(np.argsort(-weighted, kind="stable")[: MOST_CATEGORIES - 1])
@@ -167,14 +193,31 @@ def _chart(column: Column, plain: np.ndarray, weighted: np.ndarray) -> Markup:
     return categories(
         np.append(plain[largest], plain[others].sum()),
         np.append(weighted[largest], weighted[others].sum()),
-        [*(labels[place] for place in largest), f"{len(others)} others"],
+        [*(labels[place] for place in largest), f"{len(others):,} others"],
+    )
+
+
+def _bars(column: Column, plain: np.ndarray, weighted: np.ndarray) -> Markup:
+    """A histogram of the bins, or of neighbouring bins together where they are very many."""
+    count = min(column.cells, MOST_BARS)
+    starts = np.arange(count) * column.cells // count
+    edges = column.edges[np.append(starts, column.cells)]
+    return histogram(
+        np.add.reduceat(plain, starts),
+        np.add.reduceat(weighted, starts),
+        bin_labels(column.kind, edges),
+        (str(column.minimum), str(column.maximum)),
     )
 
 
 def _domain(column: Column) -> str:
     if column.is_numeric:
-        return f"{column.minimum} to {column.maximum}, {column.cells} bins"
-    return f"{column.cells} categories"
+        return f"{column.minimum} to {column.maximum}, {column.cells:,} bins"
+    return f"{column.cells:,} categories"
+
+
+def _cut(text: str, most: int = MOST_LETTERS) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _sentence(text: str) -> str:
