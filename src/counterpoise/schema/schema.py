@@ -216,8 +216,6 @@ class Schema:
             raise SchemaError(f"the schema file {str(path)!r} cannot be read as UTF-8") from None
         except (ValueError, RecursionError):
             raise SchemaError(f"the schema file {str(path)!r} is not valid JSON") from None
-        except ValueError:
-            raise SchemaError("schema: a path with a NUL names no file") from None
         return cls.from_dict(descriptor)
 
     def write(self, path: str | os.PathLike[str]) -> None:
