@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 
 from counterpoise.bundle.archive import read_archive, write_archive
 from counterpoise.curation.plan import Plan
-from counterpoise.disk import locked, plainly, write_whole
+from counterpoise.disk import as_path, only_one, plainly, write_whole
 from counterpoise.errors import BudgetError, BundleError
 from counterpoise.vault import Journal
 
@@ -88,10 +88,7 @@ def open_work(
     with ExitStack() as held:
         with plainly(path, "used as a working folder"):
             path.mkdir(parents=True, exist_ok=True)
-            if not held.enter_context(locked(path / _LOCK)):
-                raise BundleError(
-                    f"work: another run is at work in {path}; wait for it, or state another folder"
-                )
+            held.enter_context(only_one(path / _LOCK, f"work: another run is at work in {path}"))
         _sweep(path)
         seed = _request_seed(path, json.loads(json.dumps(request)))
         journal = Journal(path / _JOURNAL, plan.budget, private, plan.threshold_delta)
@@ -113,24 +110,20 @@ def discard(folder: Path) -> None:
     """Remove a folder of work: its own files, and the folder if nothing else is in it."""
     if not folder.is_dir():
         return
-    with plainly(folder, "removed"), locked(folder / _LOCK) as is_ours:
-        if is_ours:
+    with plainly(folder, "removed"):
+        with only_one(folder / _LOCK, f"work: another run is at work in {folder}"):
             _sweep(folder)
             for name in _FILES:
                 (folder / name).unlink(missing_ok=True)
-    if is_ours and not any(folder.iterdir()):
-        with suppress(OSError):
+        if not any(folder.iterdir()):
             folder.rmdir()
 
 
 def _checked_folder(folder: str | Path) -> Path:
-    try:
-        path = Path(folder)
-        is_other = path.exists() and not path.is_dir()
-    except (TypeError, ValueError, OSError):
-        raise BundleError("work: expected the path of a folder, or None") from None
-    if is_other:
-        raise BundleError(f"work: {path} is not a folder; state another")
+    path = as_path("work", folder)
+    with plainly(path, "used as a working folder"):
+        if path.exists() and not path.is_dir():
+            raise BundleError(f"work: {path} is not a folder; state another")
     return path
 
 

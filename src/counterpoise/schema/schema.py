@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterpoise.disk import plainly
+from counterpoise.disk import as_path, plainly, write_whole
 from counterpoise.errors import SchemaError
 from counterpoise.schema import table_schema
 from counterpoise.schema.column import Column
@@ -220,16 +219,9 @@ class Schema:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as JSON; a file is there in full or not at all."""
-        target = Path(path)
+        target = as_path("path", path, SchemaError)
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(temporary, target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_whole(target, lambda file: file.write(text.encode()), error=SchemaError)
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as a Table Schema."""

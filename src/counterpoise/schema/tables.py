@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
+from counterpoise.disk import as_path, plainly, system_error, whole_file
 from counterpoise.errors import TableError
 from counterpoise.schema.files import (
     as_relation,
@@ -25,7 +25,6 @@ from counterpoise.schema.files import (
     errors_of,
     file_columns,
     is_path,
-    private_errors,
     refuse_duplicates,
 )
 from counterpoise.schema.incoming import (
@@ -139,7 +138,7 @@ def convert(frame: pd.DataFrame, format: str = "pandas") -> Any:
 
 def write_parquet(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a frame as Parquet."""
-    _write(frame, Path(path), "FORMAT parquet, COMPRESSION zstd")
+    _write(frame, path, "FORMAT parquet, COMPRESSION zstd")
 
 
 def write_csv(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -148,7 +147,7 @@ def write_csv(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     R takes "true" for a text; all that we know of take "TRUE" for the truth.
     """
     written_as = {"BOOLEAN": "upper(CAST({} AS VARCHAR))"}
-    _write(frame, Path(path), "FORMAT csv, HEADER true, NULLSTR ''", written_as)
+    _write(frame, path, "FORMAT csv, HEADER true, NULLSTR ''", written_as)
 
 
 def _chosen(names: list[str], columns: Sequence[str] | None) -> list[str]:
@@ -193,8 +192,12 @@ def _from_polars(source: Any, names: list[str]) -> pd.DataFrame:
 
 
 def _write(
-    frame: pd.DataFrame, path: Path, options: str, written_as: Mapping[str, str] | None = None
+    frame: pd.DataFrame,
+    path: str | os.PathLike[str],
+    options: str,
+    written_as: Mapping[str, str] | None = None,
 ) -> None:
+    target = as_path("path", path, TableError)
     if not len(frame.columns):
         raise TableError("a table without columns cannot be written")
     plain = {str(name): _plain(frame.iloc[:, place]) for place, name in enumerate(frame.columns)}
@@ -209,18 +212,26 @@ def _write(
         f"{shapes.get(type_, '{}').format(f'CAST(c{place} AS {type_})')} AS {quote_name(name)}"
         for place, (name, (_, type_)) in enumerate(plain.items())
     )
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
+    with plainly(target, error=TableError), whole_file(target) as file:
+        # The file is there already, under a temporary name: no second one beside it.
+        place = f"{quote_text(file.name)} ({options}, USE_TMP_FILE false)"
+        _copy(columns, f"COPY (SELECT {listed} FROM columns) TO {place}")
+
+
+def _copy(columns: pd.DataFrame, statement: str) -> None:
+    """Let the database write; its errors may quote rows, so they are replaced, not chained."""
+    failed: Exception | None = None
     try:
-        with private_errors("the table"), connect() as connection:
+        with connect() as connection:
             connection.register("columns", columns)
-            connection.execute(
-                f"COPY (SELECT {listed} FROM columns) TO {quote_text(temporary)} ({options})"
-            )
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+            connection.execute(statement)
+    except (duckdb.Error, UnicodeError) as problem:
+        failed = system_error(str(problem)) or TableError(
+            "the table cannot be written: it holds values that the format has no place for, or "
+            "does not fit into memory"
+        )
+    if failed is not None:
+        raise failed
 
 
 def _plain(values: pd.Series) -> tuple[pd.Series, str]:

@@ -1,0 +1,204 @@
+"""Files and folders are written whole or not at all, and the system's errors are in plain words."""
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from counterpoise import disk
+from counterpoise.disk import as_path, only_one, plainly, system_error, whole_file, write_whole
+from counterpoise.errors import BundleError, SchemaError, TableError
+from counterpoise.schema import Column, Schema, write_csv, write_parquet
+
+FRAME = pd.DataFrame({"a": np.random.default_rng(0).random(20_000)})
+REFUSED = {
+    errno.ENOSPC: "the disk is full",
+    errno.EROFS: "read-only",
+    errno.EACCES: "permission is denied",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ENOTDIR: "is a file, not a folder",
+}
+
+
+def test_a_full_disk_is_said_as_such():
+    with (
+        pytest.raises(BundleError, match=r"/dev/full cannot be written: the disk is full"),
+        plainly("/dev/full"),
+        open("/dev/full", "wb") as file,
+    ):
+        file.write(b"x" * 100_000)
+
+
+@pytest.mark.parametrize("number", REFUSED, ids=errno.errorcode.get)
+@pytest.mark.parametrize("write", [write_csv, write_parquet])
+def test_what_the_system_refuses_is_said_of_the_table_that_is_written(
+    tmp_path, monkeypatch, number, write
+):
+    """Whether Python meets the error or the database does, which quotes it in its own."""
+
+    def refused(*arguments, **options):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "replace", refused)
+    with pytest.raises(TableError, match=rf"t\.table cannot be written: .*{REFUSED[number]}"):
+        write(FRAME, tmp_path / "t.table")
+    assert os.listdir(tmp_path) == []
+    assert system_error(f"IO Error: Cannot write: {os.strerror(number)}").errno == number
+
+
+def limited(statement, folder, most=50_000):
+    """Run a statement in a process that may not write files larger than `most` bytes."""
+    source = (
+        "import os, numpy, pandas\n"
+        "import counterpoise as cp\n"
+        "from counterpoise.schema import write_csv, write_parquet\n"
+        "frame = pandas.DataFrame({'a': numpy.random.default_rng(0).random(20_000)})\n"
+        "try:\n"
+        f"    {statement}\n"
+        "except cp.CounterpoiseError as error:\n"
+        "    print(type(error).__name__, error)\n"
+        "print(os.listdir('.'))\n"
+    )
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+    command = [sys.executable, "-c", source]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=True, preexec_fn=limit
+    )
+    return done.stdout.splitlines()
+
+
+def test_a_table_that_the_database_cannot_write_is_not_said_to_be_unreadable(tmp_path):
+    written = "write_csv(frame, 't.csv') if 0 else write_parquet(frame, 't.parquet')"
+    said, left = limited(written, tmp_path)
+    assert said.startswith("TableError t.parquet cannot be written: the file would be larger")
+    assert left == "[]"
+
+
+@pytest.mark.parametrize("path", [None, "", "\0", 5, b"x", "\ud800", ["x"]])
+def test_what_is_no_path_is_refused_by_every_writer(path):
+    schema = Schema([Column.boolean("ill")])
+    for write, error in (
+        (lambda: write_csv(FRAME, path), TableError),
+        (lambda: write_parquet(FRAME, path), TableError),
+        (lambda: schema.write(path), SchemaError),
+        (lambda: as_path("path", path), BundleError),
+    ):
+        with pytest.raises(error, match="path: expected the path of a file or folder"):
+            write()
+
+
+def test_a_schema_that_cannot_be_written_is_a_plain_error(tmp_path):
+    schema = Schema([Column.boolean("ill")])
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    for place, reason in (
+        ("folder", "it is a folder"),
+        ("file/schema.json", "is a file, not a folder"),
+        ("nowhere/schema.json", "no such file or folder"),
+        ("x" * 300, "the name is too long"),
+    ):
+        with pytest.raises(SchemaError, match=f"cannot be written: .*{reason}"):
+            schema.write(tmp_path / place)
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def test_a_file_is_as_it_was_when_its_writing_fails(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fail(file):
+        file.write(b"half of the n")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(path, fail)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_has_its_name_only_when_all_of_it_is_written(tmp_path, monkeypatch):
+    """Nothing may wait in a buffer when the file is renamed, as a kill would lose it."""
+    replace, lengths = os.replace, []
+
+    def replacing(source, target):
+        lengths.append(Path(source).stat().st_size)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replacing)
+    write_whole(tmp_path / "file", lambda file: file.write(b"abc"))
+    assert lengths == [3]
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    left = tmp_path / ".file.abc.counterpoise-part"
+    left.touch()
+    others = [tmp_path / ".other.abc.counterpoise-part", tmp_path / ".file.swp"]
+    for other in others:
+        other.touch()
+    write_whole(tmp_path / "file", lambda file: file.write(b"new"))
+    assert set(tmp_path.iterdir()) == {tmp_path / "file", *others}
+
+
+def test_what_a_living_writer_writes_is_left_alone(tmp_path):
+    with whole_file(tmp_path / "file") as file:
+        write_whole(tmp_path / "file", lambda other: other.write(b"theirs"))
+        file.write(b"ours")
+    assert (tmp_path / "file").read_bytes() == b"ours"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_lock_is_held_by_one_and_leaves_nothing(tmp_path):
+    path = tmp_path / "lock"
+    with only_one(path, "it is held"):
+        with pytest.raises(BundleError, match="it is held; wait"), only_one(path, "it is held"):
+            pass
+        assert path.exists()
+    with only_one(path, "it is held"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_lock_that_is_taken_and_left_by_many_is_never_held_by_two(tmp_path):
+    """Each removes the file that it has locked, and others have opened it before."""
+    path, inside, most, taken = tmp_path / "lock", [], [], []
+
+    def take():
+        for _ in range(200):
+            try:
+                with only_one(path, "busy"):
+                    inside.append(1)
+                    most.append(len(inside))
+                    taken.append(1)
+                    inside.pop()
+            except BundleError:
+                continue
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(most) == 1
+    assert len(taken) > 100
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such call")
+def test_two_folders_change_names_in_one_step(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    assert disk._exchange(tmp_path / "one", tmp_path / "two")
+    assert os.listdir(tmp_path / "one") == ["two"]
+    assert not disk._exchange(tmp_path / "one", tmp_path / "nowhere")
