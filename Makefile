@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench fuzz-bundle docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/counterpoise demo --out demo-release
@@ -23,6 +23,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/coding.py
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/out_of_core.py
+
+# 10,000 random edits of a saved release: found, or without effect, or legal and working.
+fuzz-bundle: $(VENV)/.test
+	$(BIN)/python -m tests.bundle.fuzz_bundle $(OPTIONS)
 
 # Longer studies: make study-growth, study-bins, study-synthesizers, study-tstr, study-weights,
 # study-toys, study-coverage, study-posterior. Those that need public data sets take their directory

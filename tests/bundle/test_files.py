@@ -1,5 +1,7 @@
+import errno
 import json
 import os
+from dataclasses import replace
 
 import duckdb
 import frictionless
@@ -8,9 +10,10 @@ import pandas as pd
 import pytest
 
 import counterpoise as cp
+from counterpoise import disk
 from counterpoise import report as report_module
 from counterpoise.bundle import files as files_module
-from counterpoise.errors import BundleError
+from counterpoise.errors import BundleError, TableError
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def test_a_release_is_the_same_after_saving_and_loading(release, bundle):
     assert loaded.schema == release.schema
     assert loaded.replicates.dtype == np.float32
     np.testing.assert_array_equal(loaded.replicates, release.replicates)
-    assert {key: loaded.card[key] for key in release.card} == release.card
+    assert loaded.card == release.card
     assert loaded.mean("age") == release.mean("age")
     assert loaded.ledger.to_dict() == release.ledger.to_dict()
 
@@ -128,15 +131,6 @@ def test_a_bundle_of_a_newer_version_is_refused(bundle):
         cp.load(bundle)
 
 
-def test_a_descriptor_cannot_point_outside_its_folder(bundle, tmp_path):
-    path = bundle / "datapackage.json"
-    descriptor = json.loads(path.read_text())
-    descriptor["resources"][0]["path"] = "../../etc/passwd"
-    path.write_text(json.dumps(descriptor))
-    with pytest.raises(BundleError, match="passwd is missing"):
-        cp.load(bundle)
-
-
 def test_loading_what_is_not_a_release_is_refused(tmp_path):
     with pytest.raises(BundleError, match="no folder"):
         cp.load(tmp_path / "nowhere")
@@ -161,7 +155,7 @@ def test_a_folder_that_is_no_release_is_never_overwritten(release, tmp_path):
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years of work"
 
 
-@pytest.mark.parametrize("moment", ["write_parquet", "release_page", "_descriptor", "_put"])
+@pytest.mark.parametrize("moment", ["write_parquet", "release_page", "describe_folder", "_publish"])
 @pytest.mark.parametrize("there", [True, False])
 def test_an_interrupted_save_leaves_what_was_there(release, tmp_path, monkeypatch, moment, there):
     target = tmp_path / "out"
@@ -172,8 +166,8 @@ def test_an_interrupted_save_leaves_what_was_there(release, tmp_path, monkeypatc
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    home = report_module if moment == "release_page" else files_module
-    monkeypatch.setattr(home, moment, interrupted)
+    homes = {"release_page": report_module, "_publish": disk}
+    monkeypatch.setattr(homes.get(moment, files_module), moment, interrupted)
     with pytest.raises(KeyboardInterrupt):
         release.save(target, overwrite=True)
     assert os.listdir(tmp_path) == (["out"] if there else [])
@@ -197,3 +191,132 @@ def test_names_are_escaped_in_the_report(tmp_path):
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<b onclick" not in page
     assert "<i>" not in page
+
+
+@pytest.mark.parametrize("path", [None, "", "\0", 5, b"x", "\ud800", ["x"]])
+def test_what_is_no_path_is_refused(release, path):
+    with pytest.raises(BundleError, match="path: expected the path"):
+        release.save(path)
+    with pytest.raises(BundleError, match="path: expected the path"):
+        cp.load(path)
+
+
+def test_odd_places_are_refused_in_plain_words_and_left_as_they_are(release, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    for path, options, reason in (
+        ("/", {}, "/ exists"),
+        ("/", {"overwrite": True}, "is not a release"),
+        (tmp_path / "file", {}, "exists"),
+        (tmp_path / "file", {"overwrite": True}, "is not a release"),
+        (tmp_path / "file" / "out", {}, "is a file, not a folder"),
+        (tmp_path / ("x" * 300), {}, "the name is too long"),
+        (tmp_path / ("x" * 250), {}, "the name is too long"),
+        (tmp_path / "out", {"overwrite": "x"}, "overwrite: expected True or False"),
+        (tmp_path / "out", {"csv": None}, "csv: expected True or False"),
+    ):
+        with pytest.raises(BundleError, match=reason):
+            release.save(path, **options)
+    for path, reason in (
+        ("/", "is not a release"),
+        (tmp_path / "file", "no folder"),
+        (tmp_path / ("x" * 300), "the name is too long"),
+        (tmp_path / "circle", "no folder|lead nowhere"),
+        (tmp_path / "file" / "out", "no folder|is a file, not a folder"),
+    ):
+        with pytest.raises(BundleError, match=reason):
+            cp.load(path)
+    assert sorted(os.listdir(tmp_path)) == ["circle", "file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_link_to_a_release_stays_one_and_what_it_leads_to_is_replaced(release, tmp_path):
+    (tmp_path / "store").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "store" / "release")
+    release.save(tmp_path / "out")
+    release.unweighted().save(tmp_path / "out", overwrite=True)
+    assert (tmp_path / "out").is_symlink()
+    assert os.listdir(tmp_path / "store") == ["release"]
+    assert cp.load(tmp_path / "out").replicates is None
+
+
+@pytest.mark.parametrize(
+    ("number", "reason", "there"),
+    [
+        (errno.ENOSPC, "the disk is full", True),
+        (errno.ENOSPC, "the disk is full", False),
+        (errno.EROFS, "the file system is read-only", False),
+        (errno.EACCES, "permission is denied", False),
+    ],
+)
+def test_a_save_that_the_system_refuses_at_any_call_loses_nothing(
+    release, tmp_path, monkeypatch, number, reason, there
+):
+    """Every call that changes the disk fails in turn; then the release is saved elsewhere."""
+    target = tmp_path / "out"
+    if there:
+        release.unweighted().save(target)
+    for call in ("mkdir", "open", "replace", "fsync", "rename", "chmod"):
+        usual = getattr(os, call)
+
+        def refused(path, *arguments, usual=usual, **options):
+            if isinstance(path, int) or str(tmp_path) in str(path):
+                raise OSError(number, os.strerror(number))
+            return usual(path, *arguments, **options)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, call, refused)
+            if call == "rename":
+                patched.setattr(disk, "_exchange", lambda one, other: False)
+            with pytest.raises(BundleError, match=rf"out.* cannot be .*: {reason}"):
+                release.save(target, overwrite=True)
+        assert os.listdir(tmp_path) == (["out"] if there else []), call
+        if there:
+            assert cp.load(target).replicates is None
+    assert len(cp.load(release.save(tmp_path / "elsewhere")).table) == 60
+
+
+def test_a_full_disk_is_named_with_the_file_that_it_did_not_take(release, tmp_path, monkeypatch):
+    def full(table, path):
+        raise TableError(f"{path} cannot be written: the disk is full")
+
+    monkeypatch.setattr(files_module, "write_parquet", full)
+    with pytest.raises(BundleError, match=r"/out/synthetic\.parquet cannot be written: the disk"):
+        release.save(tmp_path / "out")
+
+
+def test_the_work_stays_until_the_release_is_saved(table, schema, tmp_path, monkeypatch):
+    work = tmp_path / "work"
+    release = cp.release(table, schema, 1.0, 1e-6, rows=9, replicates=0, work=work)
+    (tmp_path / "file").touch()
+    with pytest.raises(BundleError, match="is a file, not a folder"):
+        release.save(tmp_path / "file" / "out")
+    assert work.exists()
+    release.save(tmp_path / "out")
+    assert not work.exists()
+
+
+def test_a_release_put_together_from_parts_is_described_as_it_is(release, tmp_path):
+    part = replace(release, table=release.table.head(30), replicates=None, models=None)
+    part = replace(part, card=part.card | {"weights": part.unweighted().card["weights"]})
+    loaded = cp.load(part.save(tmp_path / "out"))
+    assert (loaded.card["rows"], loaded.card["replicates"]) == (30, None)
+    assert not loaded.card["model"]["saved"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"weight": -1.0}, "finite numbers from zero"),
+        ({"weight": np.nan}, "finite numbers from zero"),
+        ({"weight": 0.0}, "some above zero"),
+        ({"age": 200}, "column 'age' of the table holds values"),
+        ({"more": 1}, "the columns of the schema"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(release, tmp_path, change, reason):
+    with pytest.raises(BundleError, match=reason):
+        replace(release, table=release.table.assign(**change)).save(tmp_path / "out")
+    with pytest.raises(BundleError, match="JSON has no place"):
+        replace(release, card=release.card | {"note": {1, 2}}).save(tmp_path / "out")
+    assert os.listdir(tmp_path) == []

@@ -10,6 +10,9 @@ from typing import Any
 
 from counterpoise.registry import Registry
 
+# What a ledger pays for, where that is not all of the release: the card's "covers".
+COVERS_WEIGHTS = "weights"
+
 _LIBRARIES = ("numpy", "scipy", "pandas", "duckdb", "opendp", "dp-accounting")
 
 
@@ -21,7 +24,42 @@ def describe(registry: Registry[Any], method: Any) -> dict[str, Any]:
     >>> describe(WEIGHTERS, Logistic(features=Linear() + Squares()))["parameters"]["features"]
     {'class': 'Sum', 'recipes': [{'class': 'Linear'}, {'class': 'Squares'}]}
     """
-    return {"method": registry.name_of(method), "parameters": _parameters(method)}
+    made = {"method": registry.name_of(method), "parameters": _parameters(method)}
+    # What such a method says was handed to it: no ledger can tell what that was worked out from.
+    return made | ({"stated_by_caller": True} if getattr(method, "stated_by_caller", False) else {})
+
+
+def vouches_for_all(card: Mapping[str, Any]) -> bool:
+    """Whether the ledger of a card, if it is private, is the whole cost of the release."""
+    weights = card.get("weights", {})
+    stated = weights.get("stated_by_caller") or weights.get("reweighted")
+    return card.get("covers") != COVERS_WEIGHTS and not stated
+
+
+def guarantee(card: Mapping[str, Any]) -> str:
+    """What a card promises of privacy, in a sentence, and what it does not.
+
+    >>> guarantee({"ledger": {"private": False}})
+    'not private: the noise was drawn from a seed'
+    """
+    ledger = card.get("ledger")
+    if ledger is None:
+        return "unknown: there is no ledger, so nothing says what it cost"
+    if not ledger["private"]:
+        return "not private: the noise was drawn from a seed"
+    budget = ledger["budget"]
+    spent = f"epsilon {budget['epsilon']:g}, delta {budget['delta']:g}"
+    weights = card.get("weights", {})
+    limits = []
+    if card.get("covers") == COVERS_WEIGHTS:
+        limits.append("in the weights only, the synthetic table's own cost is not in the ledger")
+    if weights.get("stated_by_caller"):
+        limits.append(
+            f"as stated by the caller, who gave the ratio of the {weights['method']} weights"
+        )
+    if weights.get("reweighted"):
+        limits.append("as stated by the caller, who replaced the weights")
+    return f"private: {spent}" + "".join(f"; {limit}" for limit in limits)
 
 
 def describe_replicates(count: int) -> dict[str, Any] | None:

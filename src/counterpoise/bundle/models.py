@@ -10,7 +10,6 @@ cannot be saved, nor can weights that know one table only; a release then says t
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import shutil
 import sys
@@ -22,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from counterpoise.bundle.archive import read_archive, write_archive
-from counterpoise.errors import BundleError, MethodError
+from counterpoise.disk import hash_of, plainly
+from counterpoise.errors import BundleError, CounterpoiseError, MethodError
 from counterpoise.registry import Registry
 from counterpoise.schema import Schema
 from counterpoise.synthesizers import SYNTHESIZERS, Model, Synthesizer
@@ -72,7 +72,10 @@ def read_model(
     kind: Any = _kind(registry, name)
     try:
         return kind.from_arrays(schema, arrays, **options)
-    except (KeyError, ValueError, TypeError, IndexError):
+    except (CounterpoiseError, MemoryError):
+        raise
+    except Exception:
+        # The class may be a third party's, and the arrays another method's.
         raise BundleError(f"the saved model of {name!r} does not fit its method") from None
 
 
@@ -150,10 +153,11 @@ class SavedModels:
         shutil.copyfile(self.path, path)
 
     def _check(self) -> None:
-        if not self.path.is_file():
-            raise BundleError(f"{self.path} is no longer there; load the release again")
-        if f"sha256:{hashlib.sha256(self.path.read_bytes()).hexdigest()}" != self.digest:
-            raise BundleError(f"{self.path} was changed; get the release again")
+        with plainly(self.path, "read"):
+            if not self.path.is_file():
+                raise BundleError(f"{self.path} is no longer there; load the release again")
+            if hash_of(self.path) != self.digest:
+                raise BundleError(f"{self.path} was changed; get the release again")
 
 
 def _part(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from counterpoise.bundle.card import guarantee, vouches_for_all
+from counterpoise.disk import as_path, plainly
 from counterpoise.errors import BundleError
 from counterpoise.schema import Schema
 from counterpoise.vault import Ledger
@@ -58,8 +60,18 @@ class Release:
 
     @property
     def private(self) -> bool:
-        """Whether its ledger says so: not when the noise was drawn from a seed, for teaching."""
-        return bool(self.card.get("ledger", {}).get("private", False))
+        """Whether its ledger vouches for all of it; `guarantee` says what it vouches for.
+
+        Not when the noise was drawn from a seed, for teaching; nor when the rows or the weights
+        were handed in, so that what they cost is not in the ledger.
+        """
+        ledger = self.card.get("ledger", {})
+        return bool(ledger.get("private", False)) and vouches_for_all(self.card)
+
+    @property
+    def guarantee(self) -> str:
+        """What is promised of privacy, in a sentence: how much, and of which part."""
+        return guarantee(self.card)
 
     @property
     def ledger(self) -> Ledger:
@@ -72,16 +84,22 @@ class Release:
         """Write the release as a Data Package; the folder is there in full or not at all.
 
         With `csv` the rows are written as CSV too. A folder in which unfinished work was kept is
-        removed when all is written.
+        removed when all is written. Where saving fails nothing is lost: the release can be saved
+        elsewhere, and what was at `path` is still there.
         """
         from counterpoise.bundle.files import write_bundle
         from counterpoise.curation.work import discard
         from counterpoise.report import release_page
 
-        write_bundle(self, Path(path), release_page, overwrite=overwrite, csv=csv)
+        folder = as_path("path", path)
+        for name, flag in (("overwrite", overwrite), ("csv", csv)):
+            if not isinstance(flag, bool | np.bool_):
+                raise BundleError(f"{name}: expected True or False")
+        write_bundle(self, folder, release_page, overwrite=bool(overwrite), csv=bool(csv))
         if self.work is not None:
-            discard(self.work)
-        return Path(path)
+            with plainly(self.work, f"removed, though the release is in {folder}"):
+                discard(self.work)
+        return folder
 
     def sample(self, rows: int, seed: int | None = None) -> Release:
         """New rows from the model behind the release, with weights and replicates; free."""
@@ -244,8 +262,12 @@ class Release:
         return replace(self, accepted=True)
 
     def __repr__(self) -> str:
-        stamp = "" if self.private else ", NOT PRIVATE (seeded)"
+        stamp = ""
         if "ledger" not in self.card:
             stamp = ", no ledger"
+        elif not self.card["ledger"]["private"]:
+            stamp = ", NOT PRIVATE (seeded)"
+        elif not self.private:
+            stamp = f", {self.guarantee}"
         columns = len(self.schema)
         return f"<Release: {len(self.table):,} rows x {columns} columns{stamp}>"

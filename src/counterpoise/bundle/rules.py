@@ -1,0 +1,241 @@
+"""What a card and a table of a release have to be, field by field, and the refusal of all else.
+
+A release comes from somewhere else, perhaps damaged, perhaps edited by hand. So that whatever is
+loaded can be used, every field that we read is held against a rule here: its type, its range, and
+that numbers are finite. Fields that we do not know are left alone. The same rules hold when a
+release is saved, so that what is written can be read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from counterpoise.bundle.card import COVERS_WEIGHTS
+from counterpoise.errors import BundleError, CounterpoiseError
+from counterpoise.schema import Column, Schema
+from counterpoise.vault import Ledger
+
+LEVELS = ("fine", "caution", "do not use")
+# Another version of the accountant may round otherwise; another ledger is further away.
+_TOTAL_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a field has to be, in words and as a test; one that is not `needed` may be left out."""
+
+    expected: str
+    holds: Callable[[Any], bool]
+    needed: bool = True
+
+    def or_null(self) -> Rule:
+        """The same, or null."""
+        return replace(
+            self,
+            expected=f"{self.expected}, or null",
+            holds=lambda value: value is None or self.holds(value),
+        )
+
+    def if_any(self) -> Rule:
+        """The same, or nothing."""
+        return replace(self, needed=False)
+
+
+def number(low: float = -math.inf, high: float = math.inf) -> Rule:
+    """A finite number from `low` to `high`.
+
+    >>> number(0, 1).holds(0.5), number(0, 1).holds(True), number().holds(10**400)
+    (True, False, False)
+    """
+    within = f" from {low:g}" * math.isfinite(low) + f" to {high:g}" * math.isfinite(high)
+    return Rule(f"a number{within}", lambda value: _is_number(value) and low <= value <= high)
+
+
+def whole(low: int) -> Rule:
+    """A whole number from `low`."""
+    return Rule(
+        f"a whole number from {low}",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= low,
+    )
+
+
+def one_of(*values: str) -> Rule:
+    """One of some texts."""
+    return Rule(f"one of {', '.join(map(repr, values))}", lambda value: value in values)
+
+
+TEXT = Rule("a text", lambda value: isinstance(value, str))
+TRUTH = Rule("true or false", lambda value: isinstance(value, bool))
+OBJECT = Rule("an object", lambda value: isinstance(value, Mapping))
+LIST = Rule("a list", lambda value: isinstance(value, list))
+TEXTS = Rule(
+    "an object of texts",
+    lambda value: isinstance(value, Mapping) and all(isinstance(x, str) for x in value.values()),
+)
+FRACTION = number(0, 1)
+
+# A dot leads into an object; what is in an object that is null or missing is not asked for.
+CARD: Mapping[str, Rule] = {
+    "counterpoise": TEXT,
+    "versions": TEXTS,
+    "ledger": OBJECT,
+    "ledger.budget": OBJECT,
+    "ledger.budget.epsilon": number(0),
+    "ledger.budget.delta": FRACTION,
+    "ledger.budget.neighbours": TEXT,
+    "ledger.budget.max_rows_per_person": whole(1),
+    "ledger.private": TRUTH,
+    "ledger.epsilon_spent": number(0),
+    "ledger.epsilon_by_privacy_loss_distribution": number(0).or_null().if_any(),
+    "ledger.spends": LIST,
+    "synthesizer": OBJECT,
+    "synthesizer.method": TEXT,
+    "synthesizer.parameters": OBJECT,
+    "weights": OBJECT,
+    "weights.method": TEXT,
+    "weights.parameters": OBJECT,
+    "weights.stated_by_caller": TRUTH.if_any(),
+    "weights.reweighted": TRUTH.if_any(),
+    "weights.effective_sample_size": number(0),
+    "weights.largest_share": FRACTION,
+    "weights.effective_fraction": number(0, 1 + 1e-9).if_any(),
+    "weights.tail_shape": number().or_null().if_any(),
+    "weights.tail_share": FRACTION.if_any(),
+    "weights.infinite_variance_p_value": FRACTION.or_null().if_any(),
+    "weights.reached": number().if_any(),
+    "weights.verdict": OBJECT.or_null().if_any(),
+    "weights.verdict.level": one_of(*LEVELS),
+    "weights.verdict.reason": TEXT,
+    "weights.verdict.way_out": TEXT,
+    "split": FRACTION.or_null().if_any(),
+    "population": number(0).or_null(),
+    "population_is_public": TRUTH,
+    "seeded": TRUTH,
+    "covers": one_of(COVERS_WEIGHTS).if_any(),
+    "caveat": TEXT.if_any(),
+    "model": OBJECT,
+    "model.saved": TRUTH,
+    "model.reason": TEXT.or_null(),
+    "rows": whole(0),
+    "replicates": OBJECT.or_null(),
+    "replicates.count": whole(1),
+    "replicates.scale": number(0),
+    "replicates.centred_on": TEXT,
+    "replicates.variance": TEXT,
+}
+SPEND: Mapping[str, Rule] = {
+    "stage": TEXT,
+    "query": TEXT,
+    "mechanism": OBJECT,
+    "mechanism.event": TEXT,
+    "delta": FRACTION,
+}
+
+
+def check_card(card: Any) -> None:
+    """Raise a BundleError that names the first field of a card that is not what it should be."""
+    check_fields(card, CARD, "the card")
+    ledger = card["ledger"]
+    for place, spend in enumerate(ledger["spends"]):
+        check_fields(spend, SPEND, f"the card: ledger.spends.{place}")
+    with refused("the card's ledger"):
+        spent = Ledger.from_dict(ledger).epsilon_spent
+    if not math.isclose(spent, ledger["epsilon_spent"], rel_tol=_TOTAL_TOLERANCE, abs_tol=1e-12):
+        raise BundleError("the card: ledger.epsilon_spent is not what its spends add up to")
+    if card["seeded"] and ledger["private"]:
+        raise BundleError("the card: a seeded release cannot have a private ledger")
+    if card["weights"]["effective_sample_size"] > card["rows"] * (1 + 1e-9):
+        raise BundleError("the card: weights.effective_sample_size is more than the rows")
+
+
+def check_fields(values: Any, rules: Mapping[str, Rule], what: str) -> None:
+    """Raise a BundleError unless `values` is an object whose fields keep the rules.
+
+    >>> check_fields({"delta": -1}, {"delta": FRACTION}, "the spend")
+    Traceback (most recent call last):
+    counterpoise.errors.BundleError: the spend: delta: expected a number from 0 to 1
+    """
+    if not isinstance(values, Mapping):
+        raise BundleError(f"{what}: expected an object")
+    for field, rule in rules.items():
+        *outer, name = field.split(".")
+        inside: Any = values
+        for part in outer:
+            inside = inside.get(part) if isinstance(inside, Mapping) else None
+        if inside is None:
+            continue
+        if name not in inside:
+            if rule.needed:
+                raise BundleError(f"{what}: {field} is missing")
+        elif not rule.holds(inside[name]):
+            raise BundleError(f"{what}: {field}: expected {rule.expected}")
+
+
+def check_weights(weights: np.ndarray, rows: int, what: str) -> None:
+    """Raise a BundleError unless there are as many weights as rows, finite and from zero."""
+    if len(weights) != rows:
+        raise BundleError(f"{what}: expected one for each of the {rows:,} rows of the card")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise BundleError(f"{what}: expected finite numbers from zero")
+    if rows and not (weights.sum(axis=0) > 0).all():
+        raise BundleError(f"{what}: expected some above zero")
+
+
+def check_rows(table: pd.DataFrame, schema: Schema) -> None:
+    """Raise a BundleError unless every value of the table has its place in the schema."""
+    for column in schema:
+        values = table[column.name].reset_index(drop=True)
+        with refused(f"column {column.name!r} of the table"):
+            fits = _fits(column, values, schema.missing_values)
+        if not fits:
+            raise BundleError(
+                f"column {column.name!r} of the table holds values that its schema has no place for"
+            )
+
+
+@contextmanager
+def refused(what: str) -> Iterator[None]:
+    """Turn whatever the block raises into a BundleError about `what`.
+
+    What is read here was written elsewhere, and the ways in which it can be wrong have no end.
+    """
+    try:
+        yield
+    except (BundleError, OSError, MemoryError):
+        raise
+    except CounterpoiseError as error:
+        raise BundleError(f"{what} is not valid: {error}") from None
+    except Exception:
+        raise BundleError(f"{what} is not valid; get the release again") from None
+
+
+def _fits(column: Column, values: pd.Series, missing_values: tuple[str, ...]) -> bool:
+    nulls = values.isna().to_numpy()
+    if nulls.any() and not column.nullable:
+        return False
+    there = values[~nulls]
+    if column.is_numeric:
+        unit = {"date": "D", "datetime": "us"}.get(column.kind)
+        if unit is not None:
+            # Days or microseconds since 1970, as the bounds are.
+            there = pd.Series(there.to_numpy(f"datetime64[{unit}]").astype(np.int64))
+        return bool(there.between(column.low, column.high).all())
+    # Coded as if it might be null and had no other category, a value without a place is null.
+    strict = Schema((replace(column, nullable=True, other=None),), missing_values)
+    return bool((strict.encode(there.to_frame(column.name)).codes[:, 0] < column.cells).all())
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False

@@ -1,0 +1,211 @@
+"""Random edits of a saved release: each is found, or changes nothing, or is legal and works.
+
+Edits of bytes are those of a bad disk or line: what was changed is refused, or loads equal to what
+was saved. Edits of JSON values with the digest made anew are those of somebody who means it: what
+is refused is refused in our own words, and what is not can be used. `make fuzz-bundle` does 10,000
+of them; a few hundred are in the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import shutil
+import tempfile
+import warnings
+from collections import Counter
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import counterpoise as cp
+from counterpoise.bundle.descriptor import DESCRIPTOR, digest_of
+from counterpoise.errors import BundleError, CounterpoiseError, CounterpoiseWarning
+
+ODD = [
+    None, True, False, 0, 1, -1, 2, 3.5, -0.0, 1e-300, 1e300, 10**400, "", "x", "F", "..",
+    "/etc/passwd", "2020-02-30", "9999-12-31", "\ud800", "a\0b", [], {}, [None], [[]], {"": None},
+    ["F", "F"],
+]  # fmt: skip
+
+
+def make_bundle(folder: Path) -> Path:
+    """A small release with every kind of column, replicates, a CSV and a model."""
+    schema = cp.Schema(
+        [
+            cp.Column.categorical("sex", ["F", "M"]),
+            cp.Column.categorical("town", ["Oslo", "Rome", "other"], other="other", nullable=True),
+            cp.Column.ordinal("grade", [3, 1, 2], nullable=True),
+            cp.Column.boolean("ill"),
+            cp.Column.integer("age", 0, 99, nullable=True),
+            cp.Column.continuous("income", 0.0, 1000.0, bins=(0.0, 10.0, 1000.0)),
+            cp.Column.date("seen", date(2020, 1, 1), date(2022, 12, 31), bins=5),
+        ]
+    )
+    nothing = pd.DataFrame({name: [] for name in schema.names})
+    made = cp.release(
+        nothing, schema, 1.0, 1e-6, rows=40, replicates=3, synthesizer="independent", seed=1
+    )
+    return made.save(folder / "release", csv=True)
+
+
+def edit_bytes(folder: Path, generator: np.random.Generator) -> str:
+    """Change some bytes of some file."""
+    file = generator.choice(sorted(folder.iterdir()))
+    content = bytearray(file.read_bytes())
+    place = int(generator.integers(len(content)))
+    length = int(generator.integers(1, 20))
+    some = generator.integers(0, 256, length).astype(np.uint8).tobytes()
+    how = str(generator.choice(["byte", "digit", "cut", "insert", "overwrite", "truncate", "move"]))
+    match how:
+        case "byte":
+            content[place] = some[0]
+        case "digit":
+            content[place] = ord("0") + some[0] % 10
+        case "cut":
+            del content[place : place + length]
+        case "insert":
+            content[place:place] = some
+        case "overwrite":
+            content[place : place + length] = some
+        case "truncate":
+            del content[place:]
+        case "move":
+            moved = content[place : place + length]
+            del content[place : place + length]
+            content += moved
+    file.write_bytes(content)
+    return f"{how} at {place} of {file.name}"
+
+
+def edit_values(folder: Path, generator: np.random.Generator) -> str:
+    """Change a value somewhere in `datapackage.json`, and make its digest anew."""
+    file = folder / DESCRIPTOR
+    descriptor = json.loads(file.read_text(encoding="utf-8"))
+    places = list(_places(descriptor))
+    holder, key = places[int(generator.integers(len(places)))]
+    how = str(generator.choice(["odd", "odd", "near", "remove", "add", "borrow"]))
+    old = holder[key]
+    match how:
+        case "odd":
+            holder[key] = copy.deepcopy(ODD[int(generator.integers(len(ODD)))])
+        case "near":
+            holder[key] = _near(old, generator)
+        case "remove":
+            del holder[key]
+        case "add" if isinstance(holder, list):
+            holder.append(copy.deepcopy(old))
+        case "add":
+            holder[f"{key}_"] = copy.deepcopy(old)
+        case "borrow":
+            other, name = places[int(generator.integers(len(places)))]
+            if other is not holder:
+                holder[key] = copy.deepcopy(other[name])
+    if isinstance(descriptor.get("counterpoise"), dict):
+        descriptor["counterpoise"]["digest"] = digest_of(descriptor)
+    file.write_text(json.dumps(descriptor), encoding="utf-8")
+    return f"{how} at {key!r}, which was {str(old)[:60]}"
+
+
+def _places(value: Any) -> Any:
+    """Every place in a tree of JSON values: what holds it, and its name there."""
+    if isinstance(value, dict | list):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from _places(value[key])
+
+
+def _near(value: Any, generator: np.random.Generator) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value * float(generator.choice([-1, 0.5, 1.001, 2, 1000])) + int(value)
+    if isinstance(value, str):
+        return value[:-1] + "q"
+    if isinstance(value, list):
+        return value[::-1]
+    return None
+
+
+def outcome(folder: Path, original: cp.Release, foreign: bool) -> str:
+    """ "refused", "equal" or "works"; anything else is raised. `foreign` edits may be legal."""
+    try:
+        loaded = cp.load(folder)
+    except BundleError:
+        return "refused"
+    if is_equal(loaded, original):
+        return "equal"
+    assert foreign, "loaded as something else"
+    use(loaded)
+    return "works"
+
+
+def is_equal(one: cp.Release, other: cp.Release) -> bool:
+    """Whether two releases have the same table, schema, card and replicates."""
+    assert one.replicates is not None
+    assert other.replicates is not None
+    return (
+        one.schema == other.schema
+        and json.dumps(one.card, sort_keys=True) == json.dumps(other.card, sort_keys=True)
+        and one.table.equals(other.table)
+        and np.array_equal(one.replicates, other.replicates)
+    )
+
+
+def use(release: cp.Release) -> None:
+    """Ask a release for what it has; it may refuse, in our own words."""
+    said = f"{release!r} {release.guarantee} {release.private} {release.ledger}"
+    said.encode("utf-8")
+    for column in release.schema:
+        with suppress(CounterpoiseError):
+            (release.mean if column.is_numeric else release.proportion)(column.name)
+    for ask in (release.total, lambda: release.sample(5, seed=0)):
+        with suppress(CounterpoiseError):
+            ask()
+    json.dumps(release.card, allow_nan=False)
+
+
+def run(bundle: Path, edits: int, seed: int, values: bool) -> Counter[str]:
+    """Make edits one by one, each to a fresh copy, and count what came of them."""
+    generator = np.random.default_rng(seed)
+    original = cp.load(bundle)
+    counted: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as temporary, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", CounterpoiseWarning)
+        for number in range(edits):
+            folder = Path(temporary) / "copy"
+            shutil.copytree(bundle, folder)
+            done = (edit_values if values else edit_bytes)(folder, generator)
+            try:
+                counted[outcome(folder, original, foreign=values)] += 1
+            except Exception as error:
+                raise AssertionError(f"edit {number} of seed {seed}: {done}") from error
+            shutil.rmtree(folder)
+    return counted
+
+
+def main() -> None:
+    """Run the edits that the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--edits", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        bundle = make_bundle(Path(temporary))
+        of_values = options.edits // 5
+        for name, edits, values in (
+            ("bytes", options.edits - of_values, False),
+            ("values, digest made anew", of_values, True),
+        ):
+            counted = run(bundle, edits, options.seed, values)
+            print(f"{edits:,} edits of {name}: {dict(sorted(counted.items()))}")
+
+
+if __name__ == "__main__":
+    main()
