@@ -24,7 +24,7 @@ def command(folder: Path, as_json: bool, quiet: bool) -> None:
 
     release = counterpoise.load(folder)
     if as_json:
-        echo_json(release.card)
+        echo_json(release.card | {"guarantee": release.guarantee})
     elif not quiet:
         click.echo("\n".join(_lines(release, folder)))
 
@@ -38,6 +38,7 @@ def _lines(release: Release, folder: Path) -> list[str]:
     weights, replicates = card["weights"], release.replicates
     effective = float(weights["effective_sample_size"])
     facts = [
+        ("privacy", release.guarantee),
         ("synthesizer", str(card["synthesizer"]["method"])),
         ("weights", str(weights["method"])),
         ("effective sample size", f"{effective:,.0f} ({effective / max(rows, 1):.0%} of the rows)"),

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 def show_release(made: Release, folder: Path, as_json: bool, quiet: bool) -> None:
     """Print what a run made: the card as JSON, or the ledger, the verdict and where it lies."""
     if as_json:
-        echo_json(made.card)
+        echo_json(made.card | {"guarantee": made.guarantee})
     elif not quiet:
         click.echo(str(made.ledger))
+        click.echo(f"privacy: {made.guarantee}")
         click.echo(verdict_line(made.card))
         click.echo(places(folder))
 

@@ -20,7 +20,7 @@ import pandas as pd
 import counterpoise
 from counterpoise.arguments import seed_or_none, whole_number
 from counterpoise.bundle.assemble import assemble, derived_seed
-from counterpoise.bundle.card import describe, versions
+from counterpoise.bundle.card import COVERS_WEIGHTS, describe, versions
 from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, plan_weigh
 from counterpoise.curation.progress import Progress, shown
@@ -128,6 +128,7 @@ def _run(
         "population_is_public": is_public,
         "seeded": seed is not None,
         "model": {"saved": False, "reason": "the synthetic table was made elsewhere"},
+        "covers": COVERS_WEIGHTS,
         "caveat": CAVEAT,
     }
     if replicates:

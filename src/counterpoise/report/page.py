@@ -61,7 +61,8 @@ def release_page(release: Release) -> str:
     stages = _by_stage(release)
     count = 0 if release.replicates is None else release.replicates.shape[1]
     return _environment.get_template("release.html").render(
-        private=release.private,
+        guarantee=release.guarantee,
+        seeded=not ledger.private,
         rows=len(release.table),
         columns=[_column(release, column) for column in release.schema.columns[:MOST_COLUMNS]],
         known=[_known(column) for column in release.schema.columns[:MOST_LINES]],

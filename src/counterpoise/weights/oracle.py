@@ -41,6 +41,8 @@ class Oracle:
     """
 
     is_free = True
+    # The ledger cannot tell what the ratio was worked out from; the card of a release says so.
+    stated_by_caller = True
     only_as_instance = (
         "an oracle needs a log density ratio; give it as an instance in Python, Oracle(log_ratio)"
     )
