@@ -296,6 +296,18 @@ def test_the_work_stays_until_the_release_is_saved(table, schema, tmp_path, monk
     assert not work.exists()
 
 
+def test_work_that_cannot_be_removed_does_not_undo_a_save(table, schema, tmp_path, monkeypatch):
+    release = cp.release(table, schema, 1.0, 1e-6, rows=9, replicates=0, work=tmp_path / "work")
+
+    def refused(folder):
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("counterpoise.curation.work.discard", refused)
+    with pytest.warns(cp.CounterpoiseWarning, match=r"saved, but .*work cannot be removed: perm"):
+        release.save(tmp_path / "out")
+    assert len(cp.load(tmp_path / "out").table) == 9
+
+
 def test_a_release_put_together_from_parts_is_described_as_it_is(release, tmp_path):
     part = replace(release, table=release.table.head(30), replicates=None, models=None)
     part = replace(part, card=part.card | {"weights": part.unweighted().card["weights"]})

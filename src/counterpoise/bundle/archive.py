@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.disk import write_whole
+from counterpoise.disk import plainly, write_whole
 from counterpoise.errors import BundleError
 
 _NOTES = "notes"
@@ -35,8 +36,10 @@ def write_archive(
 
 def read_archive(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the notes of a file that `write_archive` wrote."""
+    with plainly(path, "read"):
+        content = io.BytesIO(path.read_bytes())
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+        with np.load(content, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return arrays, json.loads(str(arrays.pop(_NOTES)))
     except MemoryError:

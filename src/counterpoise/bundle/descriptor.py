@@ -30,6 +30,8 @@ CSV = "synthetic.csv"
 REPORT = "report.html"
 MODEL = "model.npz"
 FORMAT = 2
+# Walking through values must not exhaust the stack, here or wherever a card is printed.
+_DEEPEST = 60
 _PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 # The files of a release: the name of the resource, its format and its media type.
 _FILES = {
@@ -155,6 +157,7 @@ def read_json(file: Path) -> Any:
             parse_constant=_no_number,
             parse_float=_finite,
         )
+        _check_depth(found)
         # Half of a surrogate pair is no text, and JSON can spell it.
         json.dumps(found, ensure_ascii=False).encode("utf-8")
     except UnicodeError:
@@ -175,6 +178,20 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError
+
+
+def _check_depth(found: Any) -> None:
+    """Raise a RecursionError where values are nested deeper than ours ever are."""
+    inside = [found]
+    for _ in range(_DEEPEST):
+        inside = [
+            part
+            for each in inside
+            if isinstance(each, dict | list)
+            for part in (each.values() if isinstance(each, dict) else each)
+        ]
+    if inside:
+        raise RecursionError
 
 
 def _finite(text: str) -> float:

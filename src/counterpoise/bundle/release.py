@@ -6,6 +6,7 @@ this is the one file that imports from rooms further down, and only when a metho
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import pandas as pd
 
 from counterpoise.bundle.card import guarantee, vouches_for_all
 from counterpoise.disk import as_path, plainly
-from counterpoise.errors import BundleError
+from counterpoise.errors import BundleError, CounterpoiseWarning
 from counterpoise.schema import Schema
 from counterpoise.vault import Ledger
 
@@ -97,8 +98,13 @@ class Release:
                 raise BundleError(f"{name}: expected True or False")
         write_bundle(self, folder, release_page, overwrite=bool(overwrite), csv=bool(csv))
         if self.work is not None:
-            with plainly(self.work, f"removed, though the release is in {folder}"):
-                discard(self.work)
+            try:
+                with plainly(self.work, "removed"):
+                    discard(self.work)
+            except BundleError as error:
+                warnings.warn(
+                    f"the release is saved, but {error}", CounterpoiseWarning, stacklevel=2
+                )
         return folder
 
     def sample(self, rows: int, seed: int | None = None) -> Release:

@@ -23,6 +23,8 @@ from counterpoise.schema import Column, Schema
 from counterpoise.vault import Ledger
 
 LEVELS = ("fine", "caution", "do not use")
+# More than any table has; whole numbers up to here are exact.
+MOST_PEOPLE = 1e15
 # Another version of the accountant may round otherwise; another ledger is further away.
 _TOTAL_TOLERANCE = 0.01
 
@@ -115,7 +117,7 @@ CARD: Mapping[str, Rule] = {
     "weights.verdict.reason": TEXT,
     "weights.verdict.way_out": TEXT,
     "split": FRACTION.or_null().if_any(),
-    "population": number(0).or_null(),
+    "population": number(0, MOST_PEOPLE).or_null(),
     "population_is_public": TRUTH,
     "seeded": TRUTH,
     "covers": one_of(COVERS_WEIGHTS).if_any(),
