@@ -34,7 +34,7 @@ def samples_rows_of_the_schema(trial: SynthesizerTrial) -> None:
 
 
 def samples_within_the_schema(trial: SynthesizerTrial) -> None:
-    """A sampled value is one that the schema allows: coded and decoded it stays what it is."""
+    """A sampled value is one that the schema allows: a category, or a number within the bounds."""
     model = fitted(trial, usual_rows(200), SCHEMA, USUAL).model
     made = model.sample(200, seed=1)
     for column in SCHEMA:
