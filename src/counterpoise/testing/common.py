@@ -189,11 +189,11 @@ def _fit_spent(trial: Trial) -> None:
 
 
 def _fit_poor(trial: Trial) -> None:
-    trial.outcome(fitted(trial, usual_rows(1), SCHEMA, Budget(0.01, 1e-9), seed=1).model)
+    trial.outcome(fitted(trial, usual_rows(1), SCHEMA, Budget(0.01, 1e-9)).model)
 
 
 def _fit_rich(trial: Trial) -> None:
-    trial.outcome(fitted(trial, usual_rows(1), SCHEMA, Budget(50.0, 1e-3), seed=1).model)
+    trial.outcome(fitted(trial, usual_rows(1), SCHEMA, Budget(50.0, 1e-3)).model)
 
 
 _ATTEMPTS = {
