@@ -14,9 +14,8 @@ from counterpoise.cli.options import SYNTHESIZERS, WEIGHTERS
 from counterpoise.curation import weigh as weigh_module
 from counterpoise.curation.plan import plan_release
 from counterpoise.curation.progress import spent_before
-from counterpoise.curation.work import Work
 from counterpoise.errors import AnalysisError, BudgetError, BundleError, MethodError, TableError
-from counterpoise.vault import Budget
+from counterpoise.vault import Budget, Journal
 from tests.cli.calls import run, run_process
 
 COMMANDS = ("schema", "release", "weigh", "inspect", "analyse", "demo", "completion", "version")
@@ -219,7 +218,7 @@ def test_an_interrupted_weighing_goes_on_and_pays_once(files, table, monkeypatch
         patched.setattr(cp.Release, "save", interrupt)
         with pytest.raises(SystemExit):
             main([str(word) for word in words])
-    kept = Work(files / ".out.work", 0).ledger()
+    kept = Journal(files / ".out.work" / "journal", cp.Budget(1.0)).ledger()
     run(*words)
     assert cp.load(files / "out").ledger.spends == kept.spends
     assert not (files / ".out.work").exists()

@@ -13,6 +13,7 @@ from counterpoise.errors import BudgetError, SchemaError, TableError, VaultError
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import Budget, MarginalError, Vault
 from counterpoise.vault.events import DiscreteLaplaceDpEvent, ExponentialDpEvent, PureDpEvent
+from counterpoise.vault.select import exponential_choice
 
 GENEROUS = Budget(1000.0, 1e-6)
 
@@ -367,3 +368,20 @@ def test_a_relation_that_spills_to_disk_is_refused(tmp_path):
     with pytest.raises(TableError, match="does not fit into memory"):
         Vault(relation, ages, GENEROUS)
     assert connection.sql("SHOW TABLES").fetchall() == []
+
+
+@pytest.mark.parametrize("large", [1e13, 1e25, 1e300, np.inf])
+def test_scores_beyond_all_measure_do_not_wrap_around(large):
+    """A score that became the least integer would move by far more than its sensitivity."""
+    heard = []
+
+    class Scripted:
+        def choose(self, scores, rate):
+            heard.append(scores)
+            return 0
+
+    exponential_choice(Scripted(), np.array([large, 0.0, -large, np.nan]), 1.0, 1.0)
+    [(best, middle, worst, none)] = heard
+    assert best > middle > worst
+    assert best == -worst
+    assert none == worst

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # Scores are rounded to this part of their sensitivity.
 _SCORE_PLACES = 2.0**-20
 
+# And they are cut off at this multiple of it, where floating point no longer tells such parts.
+_LARGEST_SCORE = 2.0**32
+
 # Scores are computed on copies of so many cells at a time, so that wide tables fit into memory.
 _BATCH_CELLS = 1_000_000
 
@@ -134,8 +137,10 @@ def select(vault: Vault, candidates: Sequence[Sequence[str]], score: Score, shar
 
 def exponential_choice(noise: Noise, scores: np.ndarray, sensitivity: float, epsilon: float) -> int:
     """Draw an index by the exponential mechanism; the caller has charged it."""
-    step = sensitivity * _SCORE_PLACES
     # Rounding moves a score by at most half a step, so a difference by at most one; another step
     # covers the floating-point error of the score itself, up to a thousand million rows.
-    rate = epsilon * step / (2 * (sensitivity + 2 * step))
-    return noise.choose(np.rint(np.asarray(scores) / step).astype(np.int64), rate)
+    rate = epsilon * _SCORE_PLACES / (2 * (1 + 2 * _SCORE_PLACES))
+    # Beyond that a score is cut off, which brings two scores nearer to each other and never apart.
+    relative = np.nan_to_num(np.asarray(scores) / sensitivity, nan=-_LARGEST_SCORE)
+    cut = np.clip(relative, -_LARGEST_SCORE, _LARGEST_SCORE)
+    return noise.choose(np.rint(cut / _SCORE_PLACES).astype(np.int64), rate)
