@@ -98,7 +98,7 @@ ODD = (
     pd.DataFrame(),
     pd.DataFrame({"x": [1]}),
     pd.Series([1.0, 2.0]),
-    Path("/nowhere/x"),
+    Path("nowhere/x"),
 )
 
 SCHEMA = cp.Schema([cp.Column.boolean("a"), cp.Column.integer("n", 0, 3)])
@@ -364,16 +364,15 @@ BARE = {
 }
 
 
-@pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("bare", BARE)
 @pytest.mark.parametrize(
     ("synthesizer", "weighter"),
     [(name, "moments") for name in SYNTHESIZERS.by_name()]
     + [("independent", name) for name in WEIGHTERS.by_name()],
 )
-def test_the_least_that_can_be_asked_of_the_least_table(synthesizer, weighter, bare, rows):
+def test_the_least_that_can_be_asked_of_the_least_table(synthesizer, weighter, bare):
     table, column = BARE[bare]
-    options = {"synthesizer": synthesizer, "weights": weighter, "rows": rows, "replicates": 1}
+    options = {"synthesizer": synthesizer, "weights": weighter, "rows": 1, "replicates": 1}
     try:
         made = cp.release(table, cp.Schema([column]), 1.0, 1e-6, seed=1, **options)
     except CounterpoiseError as error:
@@ -382,7 +381,7 @@ def test_the_least_that_can_be_asked_of_the_least_table(synthesizer, weighter, b
         assert "most_noise" in str(error)
     else:
         assert np.isfinite(made.weights).all()
-        assert made.replicates.shape == (rows, 1)
+        assert made.replicates.shape == (1, 1)
 
 
 @pytest.mark.parametrize("weighter", WEIGHTERS.by_name())

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 
 DEMO = Path("demo-release")
+# Fewer leave nothing to show, and more are no longer a demo.
+PATIENTS = click.IntRange(1_000, 1_000_000)
 
 
 @click.command("demo", epilog="Example: counterpoise demo --out demo-release")
 @click.option("--out", type=PATH, default=DEMO, show_default=True)
 @click.option("--epsilon", type=float, default=1.0, show_default=True)
-@click.option("--patients", "count", type=int, default=12_000, show_default=True)
+@click.option("--patients", "count", type=PATIENTS, default=12_000, show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def command(out: Path, epsilon: float, count: int, quiet: bool) -> None:
     """Make a release of invented patients, use it as an analyst would, and compare."""
@@ -35,9 +37,11 @@ def command(out: Path, epsilon: float, count: int, quiet: bool) -> None:
     from counterpoise.bundle.files import check_target
     from counterpoise.cli.console import notes, verdict_line
     from counterpoise.cli.hospital import SCHEMA, patients
+    from counterpoise.cli.run import check_parents
     from counterpoise.cli.schema import schema_lines
     from counterpoise.cli.summary import places
 
+    check_parents(out)
     # Only the demo's own folder is replaced without a word.
     check_target(out, overwrite=out == DEMO)
 
@@ -114,6 +118,9 @@ def _models(release: Release, truth: pd.DataFrame, others: pd.DataFrame) -> str:
         "the release, with weights": release,
         "the private table": private,
     }.items():
+        if source.table["readmitted"].nunique() < 2:
+            lines.append((label, "too few rows to fit one"))
+            continue
         model = source.fit(LogisticRegression(max_iter=1000), target="readmitted")
         chances = model.predict_proba(others.drop(columns="readmitted"))[:, 1]
         lines.append((label, f"{roc_auc_score(others['readmitted'], chances):.3f}"))

@@ -6,6 +6,8 @@ compares with the registries, and third parties' from what their distributions d
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +21,29 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 SYNTHESIZERS = ("aim", "histogram", "independent", "marginals", "mst", "privbayes")
 WEIGHTERS = ("logistic", "logistic-outputs", "moments", "uniform")
 
-PATH = click.Path(path_type=Path)
+
+class _SoundPath(click.Path):
+    """A path that a system can have: some text in UTF-8, no NUL, and no name that is too long."""
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
+        try:
+            if not os.fspath(value):
+                self.fail("expected a path, not an empty one", parameter, context)
+            str(value).encode()
+            os.lstat(value)
+        except UnicodeEncodeError:
+            self.fail("expected a path in UTF-8; rename it", parameter, context)
+        except ValueError:
+            self.fail("expected a path without a NUL", parameter, context)
+        except OSError as problem:
+            if problem.errno == errno.ENAMETOOLONG:
+                self.fail("the name is too long; state a shorter one", parameter, context)
+        return super().convert(value, parameter, context)
+
+
+PATH = _SoundPath(path_type=Path)
 
 
 class _MethodName(click.ParamType):

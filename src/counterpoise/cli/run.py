@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from counterpoise.cli.plan import GUESSED_ROWS
+from counterpoise.errors import BundleError
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -61,6 +62,9 @@ class Run:
             return
         if self.out is None:
             raise click.UsageError("state the folder to write with --out, or --dry-run")
+        work = self.work or self.out.parent / f".{self.out.name}.work"
+        for place in (self.out, work):
+            check_parents(place)
         check_target(self.out, self.overwrite)
         if self.verbose:
             click.echo(plan_lines(plan, self.replicates, rows), err=True)
@@ -74,7 +78,16 @@ class Run:
                 max_rows_per_person=self.max_rows_per_person,
                 seed=self.seed,
                 progress=lines(plan) if self.verbose else not (self.quiet or self.as_json),
-                work=self.work or self.out.parent / f".{self.out.name}.work",
+                work=work,
             )
             made.save(self.out, overwrite=self.overwrite, csv=self.csv)
         show_release(made, self.out, self.as_json, self.quiet)
+
+
+def check_parents(place: Path) -> None:
+    """Refuse a folder within a file, before anything is spent."""
+    for parent in place.parents:
+        if parent.exists():
+            if not parent.is_dir():
+                raise BundleError(f"{parent} is a file, and no folder fits in it; state another")
+            return

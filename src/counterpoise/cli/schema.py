@@ -39,8 +39,12 @@ def command(
     A draft is read off the private table: every value in it is marked "source": "data", and no
     release is made with it until each is confirmed as public knowledge or paid for.
     """
+    from counterpoise.disk import plainly
+    from counterpoise.errors import SchemaError
     from counterpoise.schema import Schema, draft_schema
 
+    if out is not None:
+        _check_target(out, source)
     is_schema = source.suffix == ".json"
     schema = Schema.read(source) if is_schema else draft_schema(source)
     for place in accept:
@@ -49,7 +53,8 @@ def command(
         schema = schema.pay(*_split(schema, place))
     target = out or (source if is_schema and (accept or pay) else None)
     if target is not None:
-        schema.write(target)
+        with plainly(target, error=SchemaError):
+            schema.write(target)
     if as_json:
         from counterpoise.cli.console import echo_json
 
@@ -66,6 +71,18 @@ def command(
             "or let the budget estimate it (--pay column).",
             err=True,
         )
+
+
+def _check_target(out: Path, source: Path) -> None:
+    """Refuse a place that no file can have, and the table's own, before anything is read."""
+    from counterpoise.errors import SchemaError
+
+    if out.exists() and not out.is_file():
+        raise SchemaError(f"{out} is not a file; state the file to write the schema to")
+    if not out.parent.is_dir():
+        raise SchemaError(f"there is no folder {out.parent}; make it, or state another place")
+    if source.suffix != ".json" and out.exists() and source.exists() and out.samefile(source):
+        raise SchemaError(f"{out} is the table itself; state another place for its schema")
 
 
 def _split(schema: Schema, place: str) -> tuple[str, ...]:
