@@ -8,6 +8,7 @@ blocks are those of `Block`. [PRIVACY: importance weights]
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -267,16 +268,14 @@ class CellsBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class ComponentsBlock:
-    """Projections of the one-hot features."""
+class _WholeRowBlock(ABC):
+    """Features that are functions of all columns, each in a group of its own."""
 
     schema: Schema
-    centre: np.ndarray
-    directions: np.ndarray  # orthonormal columns
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"component {i + 1}" for i in range(self.directions.shape[1]))
+    @abstractmethod
+    def names(self) -> tuple[str, ...]: ...
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -285,6 +284,18 @@ class ComponentsBlock:
     @property
     def columns(self) -> tuple[tuple[str, ...], ...]:
         return (self.schema.names,) * len(self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentsBlock(_WholeRowBlock):
+    """Projections of the one-hot features."""
+
+    centre: np.ndarray
+    directions: np.ndarray  # orthonormal columns
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"component {i + 1}" for i in range(self.directions.shape[1]))
 
     @property
     def bound(self) -> float:
@@ -305,10 +316,9 @@ class ComponentsBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class FourierBlock:
+class FourierBlock(_WholeRowBlock):
     """Cosines of the one-hot features."""
 
-    schema: Schema
     # Kept as numbers, not as a seed: another version of numpy may draw others.
     frequencies: np.ndarray
     phases: np.ndarray
@@ -316,14 +326,6 @@ class FourierBlock:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(f"cosine {i + 1}" for i in range(len(self.phases)))
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        return self.names
-
-    @property
-    def columns(self) -> tuple[tuple[str, ...], ...]:
-        return (self.schema.names,) * len(self.names)
 
     @property
     def bound(self) -> float:

@@ -1,8 +1,11 @@
 """Hard structures for the graphical engine, and the answers that brute force gives on them."""
 
 import itertools
+import warnings
+from contextlib import contextmanager
 
 import numpy as np
+import pytest
 
 from counterpoise.synthesizers.graphical import Domain, Factor, GraphicalModel
 
@@ -59,6 +62,25 @@ def brute_force(domain: Domain, potentials: list[Factor]) -> np.ndarray:
         log_joint = log_joint + potential.expand(domain.columns)
     joint = np.exp(log_joint - log_joint.max())
     return joint / joint.sum()
+
+
+def with_truth(name: str, seed: int, spread: float = 1.0, total: float = 1.0):
+    """A random model of a structure, its potentials, and the table that brute force gives."""
+    domain, _ = structure = STRUCTURES[name]
+    potentials = random_potentials(structure, np.random.default_rng(seed), spread)
+    model = GraphicalModel.from_potentials(domain, potentials, total)
+    return model, potentials, brute_force(domain, potentials)
+
+
+@contextmanager
+def mbi_in_double_precision():
+    """The package `mbi` and its `jax`, where they are installed; they warn of this and that."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mbi = pytest.importorskip("mbi")
+        jax = pytest.importorskip("jax")
+        with jax.enable_x64(True):
+            yield mbi, jax
 
 
 def project(domain: Domain, joint: np.ndarray, columns: tuple[str, ...]) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Fits: exact without noise, optimal with it, and no worse than `mbi`'s."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -17,6 +15,7 @@ from counterpoise.synthesizers.graphical.fit import combine
 from tests.synthesizers.graphical.structures import (
     STRUCTURES,
     brute_force,
+    mbi_in_double_precision,
     project,
     random_potentials,
     random_structure,
@@ -175,30 +174,25 @@ def test_bad_options_are_refused():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_least_squares_is_no_worse_than_that_of_mbi(seed):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        mbi = pytest.importorskip("mbi")
-        jax = pytest.importorskip("jax")
-        rng = np.random.default_rng(seed)
-        structure = domain, _ = random_structure(rng, 6, 3, loopy=seed > 0)
-        measurements, _ = measure(structure, rng, scale=10.0)
-        with jax.enable_x64(True):
-            other = mbi.Domain(domain.columns, domain.sizes)
-            linear = [
-                mbi.LinearMeasurement(m.values.reshape(-1), m.columns, stddev=m.scale)
-                for m in measurements
-            ]
-            theirs = mbi.estimation.MirrorDescent().estimate(
-                other, linear, known_total=1000.0, iters=2000
+    rng = np.random.default_rng(seed)
+    structure = domain, _ = random_structure(rng, 6, 3, loopy=seed > 0)
+    measurements, _ = measure(structure, rng, scale=10.0)
+    with mbi_in_double_precision() as (mbi, _):
+        other = mbi.Domain(domain.columns, domain.sizes)
+        linear = [
+            mbi.LinearMeasurement(m.values.reshape(-1), m.columns, stddev=m.scale)
+            for m in measurements
+        ]
+        theirs = mbi.estimation.MirrorDescent().estimate(
+            other, linear, known_total=1000.0, iters=2000
+        )
+        their_loss = sum(
+            0.5
+            * np.sum(
+                (np.asarray(theirs.project(m.columns).datavector(flatten=False)) - m.values) ** 2
             )
-            their_loss = sum(
-                0.5
-                * np.sum(
-                    (np.asarray(theirs.project(m.columns).datavector(flatten=False)) - m.values)
-                    ** 2
-                )
-                / m.scale**2
-                for m in measurements
-            )
+            / m.scale**2
+            for m in measurements
+        )
     model = fit(domain, measurements, total=1000.0, entropy=1e-3, tolerance=1e-6, iterations=5000)
     assert loss(model, measurements) <= their_loss + 1e-3 * max(1.0, their_loss)

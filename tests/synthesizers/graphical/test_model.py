@@ -1,7 +1,6 @@
 """The model's answers against brute force, and against `mbi` where it is installed."""
 
 import itertools
-import warnings
 
 import numpy as np
 import pytest
@@ -11,20 +10,19 @@ from counterpoise.synthesizers.graphical import Domain, Factor, GraphicalModel
 from counterpoise.synthesizers.graphical.factor import contract
 from tests.synthesizers.graphical.structures import (
     STRUCTURES,
-    brute_force,
+    mbi_in_double_precision,
     project,
     random_model,
     random_potentials,
     random_structure,
+    with_truth,
 )
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_every_marginal_is_that_of_the_whole_table(name):
-    domain, _ = structure = STRUCTURES[name]
-    potentials = random_potentials(structure, np.random.default_rng(1))
-    joint = brute_force(domain, potentials)
-    model = GraphicalModel.from_potentials(domain, potentials, total=50.0)
+    model, _, joint = with_truth(name, 1, total=50.0)
+    domain = model.domain
     queries = [
         query
         for width in range(min(4, len(domain)) + 1)
@@ -51,10 +49,8 @@ def test_clique_tables_agree_on_their_separators_and_sum_to_one(name):
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_log_density_and_entropy_are_those_of_the_whole_table(name):
-    domain, _ = structure = STRUCTURES[name]
-    potentials = random_potentials(structure, np.random.default_rng(2))
-    joint = brute_force(domain, potentials)
-    model = GraphicalModel.from_potentials(domain, potentials, total=7.0)
+    model, _, joint = with_truth(name, 2, total=7.0)
+    domain = model.domain
     codes = np.array(list(np.ndindex(domain.sizes)))
     np.testing.assert_allclose(model.log_density(codes), np.log(joint.reshape(-1)), atol=1e-10)
     assert model.entropy == pytest.approx(-np.sum(joint * np.log(joint)), abs=1e-10)
@@ -62,10 +58,8 @@ def test_log_density_and_entropy_are_those_of_the_whole_table(name):
 
 @pytest.mark.parametrize("name", ["chain", "cycle", "disconnected", "triples", "full clique"])
 def test_conditioning_is_that_of_the_whole_table(name):
-    domain, _ = structure = STRUCTURES[name]
-    potentials = random_potentials(structure, np.random.default_rng(3))
-    joint = brute_force(domain, potentials)
-    model = GraphicalModel.from_potentials(domain, potentials, total=9.0)
+    model, _, joint = with_truth(name, 3, total=9.0)
+    domain = model.domain
     given = {"b": 1, "d": 0}
     conditioned = model.condition(given)
     # Not normalised: its total is the expected number of rows with the given codes.
@@ -78,10 +72,8 @@ def test_conditioning_is_that_of_the_whole_table(name):
 @pytest.mark.parametrize("spread", [30.0, 300.0, 3000.0])
 @pytest.mark.parametrize("name", ["chain", "star", "cycle", "grid", "triples"])
 def test_extreme_potentials_do_not_underflow(name, spread):
-    domain, _ = structure = STRUCTURES[name]
-    potentials = random_potentials(structure, np.random.default_rng(4), spread)
-    joint = brute_force(domain, potentials)
-    model = GraphicalModel.from_potentials(domain, potentials)
+    model, potentials, joint = with_truth(name, 4, spread=spread)
+    domain = model.domain
     for clique in itertools.combinations(domain.columns, 2):
         np.testing.assert_allclose(
             model.marginal(clique), project(domain, joint, clique), rtol=1e-7, atol=1e-12
@@ -156,26 +148,20 @@ def test_bad_questions_are_refused():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_inference_agrees_with_mbi(seed):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        mbi = pytest.importorskip("mbi")
-        jax = pytest.importorskip("jax")
-        rng = np.random.default_rng(seed)
-        structure = domain, cliques = random_structure(rng, 7, 4, loopy=seed % 2 == 0)
-        potentials = random_potentials(structure, rng, spread=2.0)
-        model = GraphicalModel.from_potentials(domain, potentials)
-        with jax.enable_x64(True):
-            other = mbi.Domain(domain.columns, domain.sizes)
-            tables = {
-                potential.columns: mbi.Factor(
-                    other.project(potential.columns), jax.numpy.asarray(potential.values)
-                )
-                for potential in potentials
-            }
-            vector = mbi.CliqueVector(other, cliques, tables)
-            marginals = mbi.marginal_oracles.message_passing_shafer_shenoy(vector, 1.0)
-            answers = [
-                np.asarray(marginals[clique].datavector(flatten=False)) for clique in cliques
-            ]
-        for clique, answer in zip(cliques, answers, strict=True):
-            np.testing.assert_allclose(model.marginal(clique), answer, atol=1e-6)
+    rng = np.random.default_rng(seed)
+    structure = domain, cliques = random_structure(rng, 7, 4, loopy=seed % 2 == 0)
+    potentials = random_potentials(structure, rng, spread=2.0)
+    model = GraphicalModel.from_potentials(domain, potentials)
+    with mbi_in_double_precision() as (mbi, jax):
+        other = mbi.Domain(domain.columns, domain.sizes)
+        tables = {
+            potential.columns: mbi.Factor(
+                other.project(potential.columns), jax.numpy.asarray(potential.values)
+            )
+            for potential in potentials
+        }
+        vector = mbi.CliqueVector(other, cliques, tables)
+        marginals = mbi.marginal_oracles.message_passing_shafer_shenoy(vector, 1.0)
+        answers = [np.asarray(marginals[clique].datavector(flatten=False)) for clique in cliques]
+    for clique, answer in zip(cliques, answers, strict=True):
+        np.testing.assert_allclose(model.marginal(clique), answer, atol=1e-6)
