@@ -134,3 +134,6 @@ output_options = many(
     click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
     click.option("-v", "--verbose", is_flag=True, help="Print the plan, and each stage."),
 )
+
+# What both commands end with; `Run` takes all of it.
+run_options = many(privacy_options, work_option, output_options)

@@ -16,9 +16,7 @@ from counterpoise.cli.options import (
     WEIGHTERS,
     MethodOption,
     budget_options,
-    output_options,
-    privacy_options,
-    work_option,
+    run_options,
 )
 from counterpoise.cli.plan import GUESSED_ROWS
 from counterpoise.cli.run import Run
@@ -52,9 +50,7 @@ Example:
 @click.option("--split", type=float, help="The weights' part of the budget, 0 to 1.")
 @click.option("--rows", type=int, help="Synthetic rows. [default: about as many as private ones]")
 @click.option("--replicates", type=int, default=80, show_default=True, help="For error bars.")
-@privacy_options
-@work_option
-@output_options
+@run_options
 def command(
     table: Path,
     synthesizer: str,

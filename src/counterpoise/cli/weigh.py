@@ -14,9 +14,7 @@ from counterpoise.cli.options import (
     WEIGHTERS,
     MethodOption,
     budget_options,
-    output_options,
-    privacy_options,
-    work_option,
+    run_options,
 )
 from counterpoise.cli.run import Run
 
@@ -40,9 +38,7 @@ Example:
 )
 @click.option("--target", metavar="COLUMN", help="What models will predict.")
 @click.option("--replicates", type=int, default=80, show_default=True, help="For error bars.")
-@privacy_options
-@work_option
-@output_options
+@run_options
 def command(private: Path, synthetic: Path, method: str, target: str | None, **shared: Any) -> None:
     """Weigh the rows of SYNTHETIC, made elsewhere, so that they speak for those of PRIVATE.
 

@@ -9,7 +9,7 @@ answer is each method's own. [PRIVACY: importance weights]
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,24 @@ def balanced_regularisation(
     """
     largest_noise = deviation * bound * regularisation / bound**2
     return bound**2 * math.sqrt(largest_noise / (2 * size))
+
+
+def noise_arrays(model: Any) -> dict[str, np.ndarray]:
+    """What both methods' models know of their noise, as arrays."""
+    return {name: np.array(getattr(model, name)) for name in _KEPT}
+
+
+def noise_fields(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The inverse of `noise_arrays`."""
+    return {name: kind(arrays[name]) for name, kind in _KEPT.items()}
+
+
+_KEPT: dict[str, Callable[[Any], Any]] = {
+    "law": str,
+    "scale": float,
+    "population": float,
+    "private": bool,
+}
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from counterpoise.arguments import one_of, positive_or_none, settle, truth_value
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
 from counterpoise.vault import NoiseLaw, Perturbation, Share, Vault
-from counterpoise.weights.classification import Classification
+from counterpoise.weights.classification import Classification, noise_arrays, noise_fields
 from counterpoise.weights.debias import average_to_one, has_moment, log_moment, redraw
 from counterpoise.weights.features import Features, Linear, Recipe, checked_recipe
 from counterpoise.weights.protocol import WEIGHTERS, Redrawable, check_request, coded_rows
@@ -196,13 +196,10 @@ class LogisticModel:
         return {
             "features": np.array(json.dumps(self.features.to_dict())),
             "coefficients": self.coefficients,
-            "law": np.array(self.law),
-            "scale": np.array(self.scale),
             "debias": np.array(self.debias),
             "log_odds": np.array(self.log_odds),
-            "population": np.array(self.population),
             "regularisation": np.array(self.regularisation),
-            "private": np.array(self.private),
+            **noise_arrays(self),
         }
 
     @classmethod
@@ -212,13 +209,10 @@ class LogisticModel:
             schema=schema,
             features=Features.from_dict(schema, json.loads(str(arrays["features"]))),
             coefficients=np.asarray(arrays["coefficients"]),
-            law=str(arrays["law"]),  # type: ignore[arg-type]
-            scale=float(arrays["scale"]),
             debias=bool(arrays["debias"]),
             log_odds=float(arrays["log_odds"]),
-            population=float(arrays["population"]),
             regularisation=float(arrays["regularisation"]),
-            private=bool(arrays["private"]),
+            **noise_fields(arrays),
         )
 
     def _log_weights(self, matrix: np.ndarray) -> np.ndarray:

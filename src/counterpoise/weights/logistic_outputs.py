@@ -30,7 +30,7 @@ from counterpoise.arguments import (
 from counterpoise.errors import MethodError
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import NoiseLaw, Perturbation, Share, Vault, operator_norm, perturbation_for
-from counterpoise.weights.classification import Classification
+from counterpoise.weights.classification import Classification, noise_arrays, noise_fields
 from counterpoise.weights.debias import average_to_one, redraw, unbiased_shift
 from counterpoise.weights.features import Linear, Recipe, checked_recipe
 from counterpoise.weights.protocol import WEIGHTERS, Redrawable, check_request, coded_rows
@@ -190,11 +190,8 @@ class LogisticOutputsModel:
         """Plain arrays that `from_arrays` reads back; fit for `numpy.savez`, free of pickles."""
         return {
             "noised": self.noised,
-            "law": np.array(self.law),
-            "scale": np.array(self.scale),
             "fingerprint": np.array(self.fingerprint),
-            "population": np.array(self.population),
-            "private": np.array(self.private),
+            **noise_arrays(self),
         }
 
     @classmethod
@@ -203,11 +200,8 @@ class LogisticOutputsModel:
         return cls(
             schema=schema,
             noised=np.asarray(arrays["noised"]),
-            law=str(arrays["law"]),  # type: ignore[arg-type]
-            scale=float(arrays["scale"]),
             fingerprint=str(arrays["fingerprint"]),
-            population=float(arrays["population"]),
-            private=bool(arrays["private"]),
+            **noise_fields(arrays),
         )
 
     def _log_weights(self, synthetic: Any) -> np.ndarray:
