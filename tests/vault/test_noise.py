@@ -7,6 +7,7 @@ import pytest
 from mpmath import mp
 from scipy import stats
 
+from counterpoise.errors import BudgetError
 from counterpoise.vault.noise import Grid, Noise
 from counterpoise.vault.noise.entropy import SeededEntropy, SystemEntropy, longer
 from counterpoise.vault.noise.integers import (
@@ -134,7 +135,7 @@ def test_noise_keeps_shape_and_adds_to_the_value():
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf])
 def test_noise_without_a_positive_scale_is_refused(scale):
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(BudgetError, match="positive"):
         Noise().gaussian(np.zeros(2, dtype=int), scale)
 
 

@@ -11,7 +11,11 @@ import numpy as np
 
 from counterpoise.vault.budget import Budget, Share
 from counterpoise.vault.events import DiscreteLaplaceDpEvent, DpEvent, GaussianDpEvent
-from counterpoise.vault.noise import Noise
+from counterpoise.vault.noise import Noise, check_scale
+
+# The deviation of noise that hardly ever moves a count is given as this: its square is still a
+# number to divide by, and no count is known better than to a ten-thousandth.
+LEAST_DEVIATION = 1e-4
 
 
 @dataclass(frozen=True)
@@ -26,10 +30,10 @@ class CountNoise:
     def deviation(self) -> float:
         """The standard deviation of the noise."""
         if self.law == "gaussian":
-            return self.scale
+            return max(self.scale, LEAST_DEVIATION)
         # P(z) proportional to q^|z| has variance 2 q / (1 - q)^2.
         ratio = math.exp(-1 / self.scale)
-        return math.sqrt(2 * ratio) / (1 - ratio)
+        return max(math.sqrt(2 * ratio) / -math.expm1(-1 / self.scale), LEAST_DEVIATION)
 
     def exceeded_by_chance(self, cells: int, chance: float) -> float:
         """A height that none of `cells` draws exceeds, but for about `chance`."""
@@ -48,6 +52,8 @@ def count_noise(budget: Budget, share: Share, tables: int = 1) -> CountNoise:
     l2_sensitivity, l1_sensitivity = budget.count_sensitivity(tables)
     if share.pure:
         scale = share.laplace_scale(l1_sensitivity)
+        check_scale(scale)
         return CountNoise("laplace", scale, DiscreteLaplaceDpEvent(1 / scale, l1_sensitivity))
     scale = share.gaussian_scale(l2_sensitivity)
+    check_scale(scale)
     return CountNoise("gaussian", scale, GaussianDpEvent(scale / l2_sensitivity))

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 
+from counterpoise.arguments import real_number
 from counterpoise.errors import BudgetError, VaultError
 from counterpoise.vault.budget import Budget, Share
 from counterpoise.vault.events import (
@@ -26,7 +27,7 @@ from counterpoise.vault.events import (
     PureDpEvent,
     pure_epsilon,
 )
-from counterpoise.vault.noise import Grid
+from counterpoise.vault.noise import Grid, check_scale
 
 NoiseLaw = Literal["gaussian", "l2-laplace", "laplace", "none"]
 LAWS: tuple[NoiseLaw, ...] = ("gaussian", "l2-laplace", "laplace", "none")
@@ -41,6 +42,9 @@ LARGEST_MOVE = 1000.0
 
 # Nor is there any use in one that moves it by less: the grid of the noise would underflow.
 LEAST_MOVE = 1e-200
+
+# Nor in a penalty m lambda so small that dividing by it overflows.
+LEAST_WEIGHT = 1e-300
 
 # Clipping multiplies by a rounded quotient, which may overshoot by some units in the last place;
 # so may an operator norm.
@@ -105,12 +109,16 @@ def perturbation_for(
         ("reach", reach),
         ("slope", slope),
     ):
-        if not (math.isfinite(value) and value > 0):
-            raise VaultError(f"minimise: expected a positive {name}, not {value!r}")
-    if slope * bound**2 > LARGEST_MOVE * rows * regularisation:
+        real_number("minimise", value, f"a positive {name}", VaultError, above=0)
+    if not slope * bound * bound <= LARGEST_MOVE * rows * regularisation:
         raise VaultError(
             f"minimise: with a regularisation of {regularisation:g} one row could move the fit by "
             "far more than the fit itself; state a larger one"
+        )
+    if not rows * regularisation >= LEAST_WEIGHT:
+        raise VaultError(
+            f"minimise: {rows:g} rows with a regularisation of {regularisation:g} cannot be told "
+            "from none; state a larger one"
         )
     # D2(b) = slope R / (m lambda) a row, and 2 g / lambda for solving to a gradient norm g.
     row = slope * bound * (1 + _ROUNDING) / (rows * regularisation)
@@ -120,6 +128,11 @@ def perturbation_for(
         raise VaultError(
             f"minimise: a regularisation of {regularisation:g} leaves nothing of the rows; "
             "state a smaller one"
+        )
+    if not moved <= 1 / LEAST_MOVE:
+        raise VaultError(
+            "minimise: a row could move what is asked for without bound; state a larger "
+            "regularisation, or ask for less far-reaching outputs"
         )
     grid = Grid.below(moved)
     # Each neighbour's answer is rounded by itself.
@@ -133,9 +146,10 @@ def perturbation_for(
         afforded = share.gaussian_scale(sensitivity)
     else:
         afforded = share.laplace_scale(priced)
-    chosen = afforded if scale is None else scale
-    if not (math.isfinite(chosen) and chosen > 0):
-        raise VaultError(f"minimise: expected a positive scale, not {scale!r}")
+    chosen = afforded
+    if scale is not None:
+        chosen = real_number("minimise", scale, "a positive scale", VaultError, above=0)
+    check_scale(chosen / grid.step, 1 if noise == "gaussian" else size)
     event = (
         GaussianDpEvent(chosen / sensitivity)
         if noise == "gaussian"
@@ -152,9 +166,14 @@ def operator_norm(matrix: np.ndarray) -> float:
     >>> operator_norm(np.array([[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]]))
     4.0
     """
+    # Squares of very small and very large numbers are none: the largest entry becomes one.
+    largest = float(np.max(np.abs(matrix), initial=0.0))
+    if largest == 0 or not math.isfinite(largest):
+        return largest
+    scaled = matrix / largest
     # The Gram matrix of the shorter side has the squares of the singular values.
-    tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T
-    return math.sqrt(max(0.0, float(np.linalg.eigvalsh(tall.T @ tall)[-1])))
+    tall = scaled if scaled.shape[0] >= scaled.shape[1] else scaled.T
+    return largest * math.sqrt(max(0.0, float(np.linalg.eigvalsh(tall.T @ tall)[-1])))
 
 
 def _too_dear(noise: NoiseLaw, event: DpEvent, chosen: float, afforded: float, share: Share) -> str:

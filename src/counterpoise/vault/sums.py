@@ -91,7 +91,10 @@ def sums(vault: Vault, features: FeatureMap, bound: float, share: Share) -> Nois
 def _most_after_rounding(bound: float, size: int, grid: Grid) -> float:
     # Clipping multiplies by a rounded quotient, which may overshoot by some units in the last
     # place.
-    return bound * (1 + 1e-12) + grid.rounding(size)
+    most = bound * (1 + 1e-12) + grid.rounding(size)
+    if not math.isfinite(most):
+        raise VaultError(f"sums: a bound of {bound:g} is too large; state the features in a unit")
+    return most
 
 
 def clip(values: np.ndarray, bound: float) -> np.ndarray:
@@ -99,5 +102,6 @@ def clip(values: np.ndarray, bound: float) -> np.ndarray:
     values = np.nan_to_num(values, nan=0.0)
     # No coordinate may exceed the bound either; cutting them first keeps the norms finite.
     values = np.clip(values, -bound, bound)
-    norms = np.linalg.norm(values, axis=1)
-    return values * (bound / np.maximum(norms, bound))[:, None]
+    # In units of the bound: the squares of very small and very large numbers are none.
+    norms = np.linalg.norm(values / bound, axis=1)
+    return values / np.maximum(norms, 1.0)[:, None]

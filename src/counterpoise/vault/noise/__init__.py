@@ -9,9 +9,10 @@ import numpy as np
 from counterpoise.vault.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from counterpoise.vault.noise.grid import Grid, add_l2_laplace
 from counterpoise.vault.noise.integers import add_gaussian, add_laplace
+from counterpoise.vault.noise.limits import check_scale
 from counterpoise.vault.noise.selection import choose
 
-__all__ = ["Grid", "Noise"]
+__all__ = ["Grid", "Noise", "check_scale"]
 
 
 class Noise:

@@ -15,11 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 from mpmath import iv, mp
 
+from counterpoise.errors import VaultError
 from counterpoise.vault.noise.entropy import Entropy, longer
+from counterpoise.vault.noise.limits import check_scale
 
 # The step is this many binary places below the bound of a row: 2^-24 of it, so that 2^38 rows
 # still add up in 64 bits, and the rounding costs about a ten-millionth of the sensitivity.
 GRID_PLACES = 24
+
+# Below this a step would not be a number of full precision any more.
+LEAST_BOUND = 1e-300
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,11 @@ class Grid:
     @classmethod
     def below(cls, bound: float) -> "Grid":
         """The grid for rows of norm at most `bound`."""
+        if not (math.isfinite(bound) and bound >= LEAST_BOUND):
+            raise VaultError(
+                f"bound: expected a number from {LEAST_BOUND:g}, not {bound:g}; state the features "
+                "in a larger unit"
+            )
         return cls(2.0 ** (math.floor(math.log2(bound)) - GRID_PLACES))
 
     def round(self, values: np.ndarray) -> np.ndarray:
@@ -53,6 +63,7 @@ class Grid:
 def add_l2_laplace(points: np.ndarray, scale: float, entropy: Entropy) -> np.ndarray:
     """Integer `points` plus L2-Laplace noise of `scale` (in steps), rounded to integers."""
     size = len(points)
+    check_scale(scale, size)  # the radius is about `size` scales
     uniforms = [longer(entropy, 128) for _ in range(3 * size)]
     bits = 128
     while True:

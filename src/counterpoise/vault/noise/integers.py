@@ -18,6 +18,7 @@ import numpy as np
 from mpmath import mp
 
 from counterpoise.vault.noise.entropy import Entropy, longer
+from counterpoise.vault.noise.limits import check_scale
 
 Law = Literal["gaussian", "laplace"]
 
@@ -41,8 +42,7 @@ def add_laplace(values: np.ndarray, scale: float, entropy: Entropy) -> np.ndarra
 
 def _add_noise(law: Law, values: np.ndarray, scale: float, entropy: Entropy) -> np.ndarray:
     values = np.asarray(values, dtype=np.int64)
-    if not (math.isfinite(scale) and scale > 0):
-        raise ValueError("the scale of noise has to be positive")
+    check_scale(scale)
     has_table = scale <= _LARGEST_TABLE_SCALE[law]
     worth_a_table = values.size >= max(_FEWEST_FOR_A_TABLE, scale)
     if has_table and (worth_a_table or not entropy.private):

@@ -10,6 +10,7 @@ import math
 import numpy as np
 from mpmath import mp
 
+from counterpoise.errors import BudgetError
 from counterpoise.vault.noise.entropy import Entropy, longer
 
 # Relative to the total weight. Rounding in 700 * 2^-52 (the exponent), numpy's exp and a sum of a
@@ -19,6 +20,8 @@ _ROUNDING = 1e-8
 
 def choose(scores: np.ndarray, rate: float, entropy: Entropy) -> int:
     """An index of the integer `scores`, with probability proportional to exp(rate * score)."""
+    if not (math.isfinite(rate) and rate > 0):
+        raise BudgetError("the rate of a choice has to be a positive number")
     scores = np.asarray(scores, dtype=np.int64)
     below_best = scores - scores.max()
     weights = np.exp(rate * below_best)
