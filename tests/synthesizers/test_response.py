@@ -119,3 +119,16 @@ def test_few_rows_and_few_cells_are_solved_alike(rows, cells):
     expected = centred @ np.linalg.solve(7 * centred.T @ centred + np.diag(penalty), right)
     found = _centred_values(sparse.csr_array(indicators), 7.0, penalty, right)
     assert found == pytest.approx(expected, abs=1e-10)
+
+
+def test_a_penalty_lost_in_rounding_leaves_the_rows_where_the_counts_put_them():
+    # Two columns of two values, twelve rows: with hardly any noise the system is singular in
+    # floating point, and its answer the limit of those with a little more.
+    codes = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 3)
+    each = np.concatenate([np.eye(2)[codes[:, 0]], np.eye(2)[codes[:, 1]]], axis=1)
+    rows, right = sparse.csr_array(each), np.array([[1.0], [-1.0], [0.5], [-0.5]])
+    for part in (rows, rows[:3]):
+        expected = _centred_values(part, 5.0, np.full(4, 1e-6), right)
+        for penalty in (1e-18, 1e-40, 1e-200):
+            found = _centred_values(part, 5.0, np.full(4, penalty), right)
+            assert found == pytest.approx(expected, abs=1e-3)

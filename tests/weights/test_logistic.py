@@ -57,7 +57,7 @@ def test_the_weights_are_the_ratio_of_the_densities():
 def test_equal_tables_have_weights_of_one(noise, copies):
     synthetic = pd.concat([PRIVATE] * copies)
     model = fitted(PRIVATE, synthetic, Logistic(noise), Budget(1e4, 1e-6, "replace"))
-    assert np.exp(model.weigh(synthetic).log_weights) == pytest.approx(1, abs=0.01)
+    assert np.exp(model.weigh(synthetic).log_weights) == pytest.approx(1, abs=0.05)
 
 
 def test_the_order_of_private_and_synthetic_rows_does_not_matter():
