@@ -93,7 +93,7 @@ def _most_after_rounding(bound: float, size: int, grid: Grid) -> float:
     # place.
     most = bound * (1 + 1e-12) + grid.rounding(size)
     if not math.isfinite(most):
-        raise VaultError(f"sums: a bound of {bound:g} is too large; state the features in a unit")
+        raise VaultError(f"sums: a bound of {bound:g} is too large; use a larger unit")
     return most
 
 
