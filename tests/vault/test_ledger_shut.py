@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from counterpoise.errors import BudgetError, VaultError
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import REPLACE, Budget, Ledger, Share, Vault
+from counterpoise.vault import ledger as ledger_module
 from counterpoise.vault.events import (
     ComposedDpEvent,
     DiscreteLaplaceDpEvent,
@@ -165,6 +166,19 @@ def test_a_cost_that_overflows_is_an_overspend(event, delta):
     assert ledger.spends == ()
     ledger.spend("a sensible one", PureDpEvent(0.1))
     assert 0 < ledger.epsilon_spent < 0.11
+
+
+@pytest.mark.parametrize("cost", [math.nan, math.inf])
+def test_a_total_that_is_not_a_number_is_an_overspend(monkeypatch, cost):
+    ledger = Ledger(Budget(1.0, 1e-6))
+    ledger.spend("first", GaussianDpEvent(100.0))
+    monkeypatch.setattr(
+        ledger_module, "renyi_divergence", lambda event, orders: np.full(len(orders), cost)
+    )
+    assert not ledger.fits(GaussianDpEvent(100.0))
+    with pytest.raises(BudgetError, match="overspend"):
+        ledger.spend("query", GaussianDpEvent(100.0))
+    assert len(ledger.spends) == 1
 
 
 def test_after_the_budget_is_spent_no_bound_of_a_sum_opens_it_again():
