@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import norm
 
 from counterpoise.errors import VaultError
+from counterpoise.schema.rules import is_writable
 from counterpoise.vault.budget import REPLACE, Share
 from counterpoise.vault.events import GaussianDpEvent
 from counterpoise.vault.noise import Noise
@@ -45,11 +46,17 @@ def categories(vault: Vault, column: str, share: Share, delta: float) -> NoisyCa
     scale = share.gaussian_scale(l2_sensitivity)
     threshold = _threshold(scale, delta, vault.budget.max_rows_per_person, vault.budget.neighbours)
     event = GaussianDpEvent(scale / l2_sensitivity)
+    # What no schema can list, such as half of a surrogate pair, stays unlisted.
+    taken = vault.schema.missing_values
 
     def look(storage: Storage, source: Noise) -> list[str]:
         values, exact = storage.distinct(column)
         listed = source.gaussian(exact, scale) >= threshold
-        return sorted(value for value, keep in zip(values, listed, strict=True) if keep)
+        return sorted(
+            value
+            for value, keep in zip(values, listed, strict=True)
+            if keep and is_writable(value) and value not in taken
+        )
 
     kept = vault._ask(f"categories of {column}", event, look, delta=delta)
     return NoisyCategories(column, tuple(kept), threshold, vault.private)
