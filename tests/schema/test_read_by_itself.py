@@ -291,6 +291,15 @@ def test_paid_categories_are_the_same_with_a_null_among_the_rows(tmp_path, kind)
     assert listed[0] == listed[1] == tuple(str(BIG + place) for place in range(4))
 
 
+@pytest.mark.parametrize("text", ["a\0b", "\ud800", 10**5000], ids=["NUL", "half", "huge"])
+def test_a_frequent_value_that_no_schema_can_list_is_not_listed(text):
+    table = pd.DataFrame({"text": pd.Series([text] * 500 + ["x"] * 500, dtype=object)})
+    schema = Schema([Column.categorical("text").with_sources({"enum": "paid"})])
+    with Vault(table, schema, Budget(epsilon=10.0, delta=1e-6), seed=1) as vault:
+        share = vault.budget.whole
+        assert vault.categories("text", share.part(0.5), delta=1e-7).values == ("x",)
+
+
 @pytest.mark.parametrize(
     ("sql", "text"),
     [
@@ -330,6 +339,7 @@ def test_a_folder_named_like_a_column_says_nothing_of_it(tmp_path):
 @pytest.mark.parametrize(
     "values",
     [
+        pd.array([5.0, 7.0, 99.5], dtype="Float64"),
         pd.array([5.0, None, 99.5], dtype="Float64"),
         pd.array([5, None, 99], dtype="Int64"),
         pd.array([True, None], dtype="boolean"),

@@ -149,7 +149,8 @@ def distinct_texts(
         positions, uniques = _factorized(numbers)
         return positions, _column(text_of(value, truth) for value in uniques)
     objects = values.to_numpy(dtype=object)
-    if {*map(type, objects)} <= {str, type(None)}:
+    if _is_text_or_null(objects):
+        # The same texts, found more quickly.
         return _without_missing(*_factorized(objects), missing)
     # Texts first, distinct ones after: among objects True, 1 and 1.0 count as the same.
     absent = frozenset(missing)
@@ -201,6 +202,12 @@ def _text_or_none(value: Any, truth: tuple[str, str], absent: frozenset[str]) ->
         return None
     text = text_of(value, truth)
     return None if isinstance(value, str) and text in absent else text
+
+
+def _is_text_or_null(objects: np.ndarray) -> bool:
+    return {*map(type, objects)} <= {str, float, type(None)} and not any(
+        type(value) is float and value == value for value in objects
+    )
 
 
 def _is_null(value: Any) -> bool:
