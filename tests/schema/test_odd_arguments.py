@@ -247,8 +247,8 @@ def test_a_table_in_the_place_of_a_number_is_not_quoted():
 
 
 def test_many_bins_and_many_edges_are_coded_in_memory_and_in_the_database():
-    values = pd.DataFrame({"x": RNG.random(500)})
     edges = np.sort(RNG.random(9_999)).tolist()
+    values = pd.DataFrame({"x": [0.0, 1.0, *RNG.random(500), *edges[::50]]})
     for bins in (100_000, [0, *edges, 1], [0, *edges[::100], 1]):
         schema = Schema([Column.continuous("x", 0, 1, bins=bins)])
         with duckdb.connect() as connection:

@@ -144,8 +144,8 @@ def distinct_texts(
         positions, uniques = pd.factorize(ticks)
         return np.where(nulls, -1, positions), _column(moment_text(tick) for tick in uniques)
     if is_number_like(values):
-        # One zero: the two of floating point are equal, so the first seen would name them both.
-        numbers = read_numbers(values) + 0.0 if _is_float(values) else values
+        # As numpy's floats, because pandas tells its own NaN from null.
+        numbers = read_numbers(values) if _is_float(values) else values
         positions, uniques = _factorized(numbers)
         return positions, _column(text_of(value, truth) for value in uniques)
     objects = values.to_numpy(dtype=object)
@@ -173,6 +173,7 @@ def text_of(value: Any, truth: tuple[str, str] = ("false", "true")) -> str:
         if isinstance(value, bool | np.bool_):
             return truth[bool(value)]
         if isinstance(value, float | np.floating):
+            # One zero: the two are equal, so whichever is seen first would name them both.
             return repr(float(value) + 0.0).removesuffix(".0")
         if isinstance(value, np.datetime64):
             value = value.astype("datetime64[us]").item()
