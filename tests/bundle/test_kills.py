@@ -127,8 +127,16 @@ def test_a_release_set_aside_is_found_by_load_and_brought_back_by_save(tmp_path,
         save(new, target)
     assert os.listdir(tmp_path) == [".out.counterpoise-aside"]
     assert len(cp.load(target).table) == 3
+    with pytest.raises(KeyboardInterrupt):
+        # Interrupted again: what was set aside is not removed before the new one is whole.
+        files.write_bundle(new, target, interrupted, overwrite=True)
+    assert len(cp.load(target).table) == 3
     save(new, target, overwrite=True)
     assert (len(cp.load(target).table), os.listdir(tmp_path)) == (5, ["out"])
+
+
+def interrupted(release):
+    raise KeyboardInterrupt
 
 
 def test_what_a_killed_save_left_blocks_nothing_and_is_removed(tmp_path, new):
