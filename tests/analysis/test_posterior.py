@@ -382,7 +382,7 @@ def test_without_the_extra_the_way_to_it_is_told(release, monkeypatch):
         (FORMULA, {"size": -1.0}, AnalysisError, "size: expected a positive number"),
         (FORMULA, {"prior": 0.0}, AnalysisError, "prior: expected a positive number"),
         (FORMULA, {"prior": Prior(terms={"dose": (0.0, 1.0)})}, AnalysisError, "no coefficient"),
-        (FORMULA, {"chains": 1}, AnalysisError, "chains: expected a whole number of at least 2"),
+        (FORMULA, {"chains": 1}, AnalysisError, "chains: expected a whole number from 2"),
     ],
 )
 def test_what_cannot_be_done_is_refused(release, formula, options, error, words):
