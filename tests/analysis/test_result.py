@@ -117,8 +117,8 @@ def test_a_table_of_unlike_scales_keeps_the_digits_of_each():
 
 
 def test_a_table_of_like_scales_shares_its_digits():
-    lines = table_of([0.4812, 0.5219], [0.011, 0.009])[1:3]
-    assert [line.split()[2:4] for line in lines] == [["0.481", "0.022"], ["0.522", "0.018"]]
+    lines = table_of([0.4812, 0.5219], [0.011, 0.018])[1:3]
+    assert [line.split()[2:4] for line in lines] == [["0.48", "0.02"], ["0.52", "0.04"]]
 
 
 def test_covariances_of_unlike_columns_are_not_shown_as_zero():
