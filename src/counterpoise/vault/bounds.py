@@ -16,6 +16,7 @@ import numpy as np
 
 from counterpoise.errors import VaultError
 from counterpoise.schema import Column
+from counterpoise.vault.asked import share_of
 from counterpoise.vault.budget import Share
 from counterpoise.vault.counting import count_noise
 from counterpoise.vault.noise import Noise
@@ -46,7 +47,7 @@ def bounds(vault: Vault, column: str, share: Share) -> NoisyBounds:
     """Estimate the bounds of a numeric or date column; charges one contingency table."""
     provisional = _provisional_column(vault.schema[column])
     vault._require_unsettled()
-    noise = count_noise(vault.budget, share)
+    noise = count_noise(vault.budget, share_of(share))
 
     def look(storage: Storage, source: Noise) -> np.ndarray:
         return noise.add(source, storage.provisional_counts(provisional))

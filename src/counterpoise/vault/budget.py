@@ -18,7 +18,7 @@ import numpy as np
 from dp_accounting import NeighboringRelation
 from scipy.optimize import minimize_scalar
 
-from counterpoise.arguments import real_number, whole_number
+from counterpoise.arguments import one_of, real_number, whole_number
 from counterpoise.errors import BudgetError
 
 ADD_REMOVE = NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -56,9 +56,7 @@ def neighbours_from_name(neighbours: str | NeighboringRelation) -> NeighboringRe
     """
     if isinstance(neighbours, NeighboringRelation) and neighbours in _NAMES.values():
         return neighbours
-    if isinstance(neighbours, str) and neighbours in _NAMES:
-        return _NAMES[neighbours]
-    raise BudgetError(f"neighbours: expected 'add-remove' or 'replace', not {neighbours!r}")
+    return _NAMES[one_of("neighbours", neighbours, _NAMES, BudgetError)]
 
 
 def neighbours_name(neighbours: NeighboringRelation) -> str:
@@ -141,7 +139,11 @@ class Budget:
 
         `set_aside` is the delta that thresholds get.
         """
-        if not 0 <= set_aside < self.delta:
+        expected = "a number from 0"
+        set_aside = real_number(
+            "set_aside", set_aside, expected, BudgetError, above=0, inclusive=True
+        )
+        if not set_aside < self.delta:
             raise BudgetError("the delta set aside has to be below the delta of the budget")
         return best_renyi_limit(self.epsilon, self.delta - set_aside * (1 + DELTA_ROUNDING))
 
@@ -150,13 +152,17 @@ class Budget:
 
         A row is one count in each table; a replaced row moves, which is two.
         """
-        rows = self.max_rows_per_person
+        rows, tables = (
+            self.max_rows_per_person,
+            whole_number("tables", tables, most=2**40, error=BudgetError),
+        )
         if self.neighbours is REPLACE:
             return rows * math.sqrt(2 * tables), 2 * rows * tables
         return rows * math.sqrt(tables), rows * tables
 
     def row_sensitivity(self, bound: float) -> float:
         """Sensitivity of a sum over rows to which each row adds at most `bound` in norm."""
+        bound = real_number("bound", bound, "a number from 0", BudgetError, above=0, inclusive=True)
         return bound * self.max_rows_per_person * (2 if self.neighbours is REPLACE else 1)
 
     def to_dict(self) -> dict[str, object]:
@@ -211,11 +217,11 @@ class Share:
         """The standard deviation of Gaussian noise: rho = D2^2 / (2 s^2)."""
         if self.pure:
             raise BudgetError("Gaussian noise needs delta > 0: state a delta, such as 1e-9")
-        return sensitivity / math.sqrt(2 * self.amount)
+        return _sensitivity(sensitivity) / math.sqrt(2 * self.amount)
 
     def laplace_scale(self, sensitivity: float) -> float:
         """The scale of Laplace noise for an L1 sensitivity: epsilon = D1 / b."""
-        return sensitivity / self.epsilon
+        return _sensitivity(sensitivity) / self.epsilon
 
     def part(self, fraction: float) -> "Share":
         """A fraction of this share."""
@@ -228,8 +234,16 @@ class Share:
 
     def split(self, *weights: float) -> "tuple[Share, ...]":
         """Shares in proportion to `weights`, adding up to this one."""
+        weights = tuple(
+            real_number("a weight", weight, "a positive number", BudgetError, above=0)
+            for weight in weights
+        )
         whole = math.fsum(weights)
         return tuple(Share(self.amount * weight / whole, self.pure) for weight in weights)
+
+
+def _sensitivity(value: float) -> float:
+    return real_number("sensitivity", value, "a positive number", BudgetError, above=0)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import norm
 
+from counterpoise.arguments import real_number
 from counterpoise.errors import VaultError
 from counterpoise.schema.rules import is_writable
+from counterpoise.vault.asked import share_of
 from counterpoise.vault.budget import REPLACE, Share
 from counterpoise.vault.events import GaussianDpEvent
 from counterpoise.vault.noise import Noise
@@ -39,11 +41,11 @@ def categories(vault: Vault, column: str, share: Share, delta: float) -> NoisyCa
     """List the frequent values of a categorical column; charges a Gaussian event and `delta`."""
     if vault.schema[column].is_numeric:
         raise VaultError(f"categories of {column!r}: expected a categorical column")
-    if not 0 < delta < 1:
-        raise VaultError(f"categories of {column!r}: expected delta between 0 and 1")
+    expected = "a delta between 0 and 1"
+    delta = real_number(f"categories of {column!r}", delta, expected, VaultError, above=0, below=1)
     vault._require_unsettled()
     l2_sensitivity, _ = vault.budget.count_sensitivity()
-    scale = share.gaussian_scale(l2_sensitivity)
+    scale = share_of(share).gaussian_scale(l2_sensitivity)
     threshold = _threshold(scale, delta, vault.budget.max_rows_per_person, vault.budget.neighbours)
     event = GaussianDpEvent(scale / l2_sensitivity)
     # What no schema can list, such as half of a surrogate pair, stays unlisted.

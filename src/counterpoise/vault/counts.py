@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from counterpoise.errors import VaultError
+from counterpoise.vault.asked import cliques_of, share_of
 from counterpoise.vault.budget import Share
 from counterpoise.vault.counting import count_noise
 from counterpoise.vault.noise import Noise
@@ -41,7 +42,7 @@ class NoisyCounts:
 
 def counts(vault: Vault, cliques: Sequence[Sequence[str]], share: Share) -> list[NoisyCounts]:
     """Count the rows in every cell of each clique; charges one event for all of them."""
-    wanted = [tuple(clique) for clique in cliques]
+    wanted, share = cliques_of("cliques", cliques), share_of(share)
     if not wanted:
         return []
     for clique in wanted:

@@ -27,14 +27,17 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from scipy.special import expit
 
+from counterpoise.arguments import instance_of, number_array, one_of
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded
+from counterpoise.vault.asked import feature_names, positive, require_methods, share_of
 from counterpoise.vault.budget import Share
 from counterpoise.vault.newton import newton
 from counterpoise.vault.noise import Grid, Noise
 from counterpoise.vault.perturbation import (
     INEXACTNESS,
     LARGEST_MOVE,
+    LAWS,
     NoiseLaw,
     operator_norm,
     perturbation_for,
@@ -117,7 +120,12 @@ def minimise(
     stated `scale` is charged for what it is, and refused when the share cannot pay for it.
     """
     loss = LogisticLoss() if loss is None else loss
-    size = len(features.names)
+    noise = one_of("noise", noise, LAWS, VaultError)
+    require_methods("loss", loss, "a Loss", "slope", "steepening", "derivatives")
+    instance_of("synthetic", synthetic, Coded, "rows that the schema has coded", VaultError)
+    names, bound, share = feature_names(features), positive("bound", bound), share_of(share)
+    rows, regularisation = positive("rows", rows), positive("regularisation", regularisation)
+    size = len(names)
     start = _checked_centre(centre, size, bound)
     matrix = _checked_outputs(outputs, size)
     if noise == "none" and vault.private:
@@ -172,7 +180,7 @@ def minimise(
         return grid.values(draw(grid.round(exact), law.scale / grid.step))
 
     asked = {
-        "features": tuple(features.names),
+        "features": names,
         "bound": bound,
         "rows": rows,
         "regularisation": regularisation,
@@ -216,9 +224,7 @@ def _clipped(features: FeatureMap, rows: Coded, bound: float, size: int) -> np.n
 
 
 def _checked_centre(centre: np.ndarray | None, size: int, bound: float) -> np.ndarray:
-    if size == 0:
-        raise VaultError("minimise: expected at least one feature")
-    found = np.zeros(size) if centre is None else np.asarray(centre, dtype=float)
+    found = np.zeros(size) if centre is None else number_array("centre", centre, error=VaultError)
     # Margins beyond any use would only cost precision.
     if found.shape != (size,) or not np.linalg.norm(found) * bound <= LARGEST_MOVE:
         raise VaultError(
@@ -230,7 +236,7 @@ def _checked_centre(centre: np.ndarray | None, size: int, bound: float) -> np.nd
 def _checked_outputs(outputs: np.ndarray | None, size: int) -> np.ndarray | None:
     if outputs is None:
         return None
-    found = np.asarray(outputs, dtype=float)
+    found = number_array("outputs", outputs, "a matrix of numbers", VaultError)
     if found.ndim != 2 or found.shape[1] != size or not np.isfinite(found).all() or not found.any():
         raise VaultError(f"outputs: expected a finite matrix of {size} columns that is not zero")
     return found

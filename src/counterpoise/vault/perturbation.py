@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from counterpoise.arguments import real_number
+from counterpoise.arguments import one_of, real_number
 from counterpoise.errors import BudgetError, VaultError
 from counterpoise.vault.budget import Budget, Share
 from counterpoise.vault.events import (
@@ -100,8 +100,7 @@ def perturbation_for(
     >>> found.law, round(found.sensitivity, 3), round(found.scale, 3)
     ('gaussian', 0.2, 0.2)
     """
-    if noise not in LAWS:
-        raise VaultError(f"noise: expected one of {', '.join(LAWS)}, not {noise!r}")
+    noise = one_of("noise", noise, LAWS, VaultError)
     for name, value in (
         ("bound", bound),
         ("rows", rows),

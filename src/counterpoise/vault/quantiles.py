@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from counterpoise.errors import VaultError
+from counterpoise.vault.asked import probabilities_of, share_of
 from counterpoise.vault.budget import Share
 from counterpoise.vault.events import ExponentialDpEvent, SelfComposedDpEvent
 from counterpoise.vault.noise import Noise
@@ -45,13 +46,11 @@ def quantiles(
     vault: Vault, column: str, probabilities: Sequence[float], share: Share
 ) -> NoisyQuantiles:
     """Choose the quantiles of a numeric column; charges an exponential mechanism a level."""
-    wanted = tuple(probabilities)
-    if not wanted or list(wanted) != sorted(set(wanted)) or not 0 < wanted[0] <= wanted[-1] < 1:
-        raise VaultError(f"quantiles of {column!r}: expected increasing probabilities in (0, 1)")
+    wanted = probabilities_of("probabilities", probabilities)
     if not vault.schema[column].is_numeric:
         raise VaultError(f"quantiles of {column!r}: expected a numeric or date column")
     levels = math.ceil(math.log2(len(wanted) + 1))
-    epsilon = share.part(1 / levels).selection_epsilon
+    epsilon = share_of(share).part(1 / levels).selection_epsilon
     event = SelfComposedDpEvent(ExponentialDpEvent(epsilon), levels)
     sensitivity = vault.budget.row_sensitivity(1.0)
 

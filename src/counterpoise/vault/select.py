@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from counterpoise.errors import VaultError
+from counterpoise.vault.asked import cliques_of, require_methods, share_of
 from counterpoise.vault.budget import Budget, Share
 from counterpoise.vault.counts import check_clique
 from counterpoise.vault.events import ExponentialDpEvent
@@ -116,7 +117,8 @@ def _batches(sizes: Sequence[int]) -> Iterator[slice]:
 
 def select(vault: Vault, candidates: Sequence[Sequence[str]], score: Score, share: Share) -> int:
     """The index of one of the candidate cliques; charges one exponential mechanism."""
-    wanted = [tuple(candidate) for candidate in candidates]
+    wanted, share = cliques_of("candidates", candidates), share_of(share)
+    require_methods("score", score, "a score, such as Dependence()", "sensitivity", "values")
     if not wanted:
         raise VaultError("select: expected at least one candidate")
     for candidate in wanted:

@@ -16,9 +16,10 @@ import numpy as np
 
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded
+from counterpoise.vault.asked import feature_names, positive, share_of
 from counterpoise.vault.budget import Share
 from counterpoise.vault.events import DpEvent, GaussianDpEvent, PureDpEvent
-from counterpoise.vault.noise import Grid, Noise
+from counterpoise.vault.noise import Grid, Noise, check_scale
 from counterpoise.vault.storage import Storage
 
 if TYPE_CHECKING:
@@ -57,11 +58,8 @@ class NoisySums:
 
 def sums(vault: Vault, features: FeatureMap, bound: float, share: Share) -> NoisySums:
     """Sum the features over the private rows, each row clipped to `bound`; charges one event."""
-    if not (math.isfinite(bound) and bound > 0):
-        raise VaultError(f"sums: expected a positive bound, not {bound!r}")
-    size = len(features.names)
-    if size == 0:
-        raise VaultError("sums: expected at least one feature")
+    names, bound, share = feature_names(features), positive("bound", bound), share_of(share)
+    size = len(names)
     grid = Grid.below(bound)
     sensitivity = vault.budget.row_sensitivity(_most_after_rounding(bound, size, grid))
     event: DpEvent
@@ -71,6 +69,7 @@ def sums(vault: Vault, features: FeatureMap, bound: float, share: Share) -> Nois
     else:
         law, scale = "gaussian", share.gaussian_scale(sensitivity)
         event = GaussianDpEvent(scale / sensitivity)
+    check_scale(scale / grid.step, size if share.pure else 1)
 
     def look(storage: Storage, source: Noise) -> np.ndarray:
         exact = np.zeros(size, dtype=np.int64)
@@ -83,9 +82,9 @@ def sums(vault: Vault, features: FeatureMap, bound: float, share: Share) -> Nois
         draw = source.l2_laplace if share.pure else source.gaussian
         return draw(exact, scale / grid.step)
 
-    asked = {"features": tuple(features.names), "bound": bound}
+    asked = {"features": names, "bound": bound}
     values = grid.values(vault._ask(f"sums of {size} features", event, look, asked))
-    return NoisySums(tuple(features.names), values, scale, law, vault.private)
+    return NoisySums(names, values, scale, law, vault.private)
 
 
 def _most_after_rounding(bound: float, size: int, grid: Grid) -> float:

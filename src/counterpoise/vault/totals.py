@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from counterpoise.errors import BudgetError
+from counterpoise.vault.asked import share_of
 from counterpoise.vault.budget import REPLACE, Share
 from counterpoise.vault.counting import count_noise
 from counterpoise.vault.noise import Noise
@@ -36,7 +37,7 @@ def total(vault: Vault, share: Share | None = None) -> NoisyTotal:
         return NoisyTotal(vault._public_rows(), 0.0, vault.private)
     if share is None:
         raise BudgetError("the number of rows is private under add/remove: state a share for it")
-    noise = count_noise(vault.budget, share)
+    noise = count_noise(vault.budget, share_of(share))
 
     def look(storage: Storage, source: Noise) -> np.ndarray:
         return noise.add(source, np.array([storage.rows()]))

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from counterpoise.arguments import instance_of, seed_or_none
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import bounds as bounds_query
@@ -81,8 +82,12 @@ class Vault:
         public = Schema.read(schema)
         public.require_public()
         self.schema = public
-        self.budget = budget
-        self._noise = Noise(seed)
+        self.budget = instance_of("budget", budget, Budget, "a Budget", VaultError)
+        if ledger is not None:
+            instance_of("ledger", ledger, Ledger, "a Ledger, or None", VaultError)
+        if journal is not None:
+            instance_of("journal", journal, Journal, "a Journal, or None", VaultError)
+        self._noise = Noise(seed_or_none(seed))
         self._journal = journal
         self._lock = threading.RLock()
         self._is_looking = False
