@@ -1,0 +1,169 @@
+"""What the domain is paid for, by its exact law: bounds, categories and their threshold, bins.
+
+The same as `test_exact` for the queries that complete a schema. What their noise cannot hide, a
+value that one person alone has, is held against the delta that is charged, by adding up the tail
+of the noise; and what they publish has to follow from the noised numbers alone.
+"""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from counterpoise.schema import Column, Schema
+from counterpoise.vault import Budget, Share
+from tests.audits.exact import (
+    EVERY,
+    EVERY_BUDGET,
+    GAUSSIAN,
+    PURE,
+    Listening,
+    Saying,
+    assert_charged,
+    audit,
+    claim,
+    is_replace,
+    listen,
+    named,
+    pair,
+)
+
+ALL = 1 - 1e-9
+
+
+@EVERY
+def test_bounds_reveal_all_that_they_are_charged(share, budget):
+    part = audit(
+        lambda vault: vault.bounds("x", share),
+        pair(pd.DataFrame({"x": [3] * 500}), {"x": 100}, {"x": -7}, budget),
+        Schema([Column.integer("x")]).pay("x"),
+        budget,
+    )
+    assert_charged(part, ALL)
+
+
+OPEN = Schema([Column.categorical("x")]).pay("x")
+
+
+@EVERY_BUDGET
+def test_categories_that_both_tables_have_reveal_all_that_they_are_charged(budget):
+    part = audit(
+        lambda vault: vault.categories("x", GAUSSIAN, 1e-7),
+        pair(pd.DataFrame({"x": ["a"] * 50 + ["b"] * 50}), {"x": "a"}, {"x": "b"}, budget),
+        OPEN,
+        budget,
+    )
+    assert_charged(part, ALL)
+
+
+def passing(scale: float, rows: int, threshold: int) -> float:
+    """P(rows + Z >= threshold) for discrete Gaussian Z, by adding it up."""
+    reach = np.arange(-math.ceil(40 * scale), math.ceil(40 * scale) + 1)
+    weights = np.exp(-(reach**2) / (2 * scale**2))
+    return float(weights[rows + reach >= threshold].sum() / weights.sum())
+
+
+@EVERY_BUDGET
+@pytest.mark.parametrize("delta", [1e-7, 1e-3, 0.1])
+@pytest.mark.parametrize("rho", [0.005, 0.5])
+def test_values_of_one_person_alone_pass_as_rarely_as_delta_says(budget, delta, rho):
+    budget = Budget(50.0, 0.5, budget.neighbours, budget.max_rows_per_person)
+    share = Share(rho, pure=False)
+    heard = listen(
+        lambda vault: vault.categories("x", share, delta),
+        pd.DataFrame({"x": ["a"] * 50}),
+        OPEN,
+        budget,
+    )
+    [spend], [draw], threshold = heard.spends, heard.draws, heard.answer.threshold
+    assert spend.delta == delta
+    rows = budget.max_rows_per_person
+    sides = 2 if is_replace(budget) else 1  # a replaced person has values on both sides
+
+    def failing(threshold: int) -> float:
+        """The chance that any of them is listed; each of the person's rows may be a value."""
+        together = passing(draw.scale, rows, threshold)
+        apart = 1 - (1 - passing(draw.scale, 1, threshold)) ** rows
+        return sides * max(together, apart)
+
+    assert failing(threshold) <= delta
+    # And hardly less: a person of several rows is charged as if each could pass with all of them.
+    spare = 2 if rows == 1 else 2 + math.ceil(draw.scale * 1.1)
+    assert failing(threshold - spare) > delta
+
+
+@EVERY_BUDGET
+def test_a_category_is_listed_by_its_noisy_count_alone(budget):
+    table = pd.DataFrame({"x": ["a"] * 50 + ["b"] * 60})
+
+    def found(noise: Listening):
+        def ask(vault):
+            return vault.categories("x", GAUSSIAN, 1e-7)
+
+        return listen(ask, table, OPEN, budget, noise).answer
+
+    threshold = found(Listening()).threshold
+    for high, low, listed in ((-1, -2, ()), (0, -1, ("a",)), (1, 0, ("a", "b"))):
+        heights = threshold + np.array([high, low])
+        assert found(Saying(lambda size, heights=heights: heights)).values == listed
+
+
+@pytest.mark.parametrize("share", [GAUSSIAN, PURE], ids=named)
+def test_a_bound_stands_where_chance_hardly_ever_does(share):
+    """A noisy count has to exceed what the largest of all empty cells does in 1 of 100 tables."""
+    schema = Schema([Column.integer("x")]).pay("x")
+    budget = Budget(50.0, 0.0 if share.pure else 1e-6)
+
+    def heard(noise: Listening):
+        table = pd.DataFrame({"x": [3] * 1000})
+        return listen(lambda vault: vault.bounds("x", share), table, schema, budget, noise)
+
+    [draw] = heard(Listening()).draws
+    heights = np.arange(0, math.ceil(60 * draw.scale))
+    exponents = heights / draw.scale if share.pure else (heights / draw.scale) ** 2 / 2
+    weights = np.exp(-exponents)
+    tails = weights[::-1].cumsum()[::-1] / (2 * weights.sum() - weights[0])
+    needed = int(np.flatnonzero(draw.exact.size * tails <= 0.01)[0])
+
+    def largest(height: int):
+        """The upper bound when one cell is surely occupied, and a later one has `height`."""
+        counts = np.zeros(draw.exact.size, dtype=int)
+        counts[50], counts[70] = 10**6, height
+        return heard(Saying(lambda size: counts)).answer.maximum
+
+    assert largest(0) < largest(10**6)
+    assert largest(math.floor(0.9 * needed) - 1) == largest(0)
+    assert largest(math.ceil(1.4 * needed) + 1) == largest(10**6)
+
+
+def test_the_domain_costs_its_share_and_its_delta_whatever_is_open():
+    open_columns = [Column.categorical("a"), Column.categorical("b"), Column.integer("c")]
+    schema = Schema([*open_columns, Column.boolean("d")]).pay("a").pay("b").pay("c")
+    table = pd.DataFrame({"a": ["x"] * 900, "b": ["y"] * 900, "c": [5] * 900, "d": [True] * 900})
+    heard = listen(
+        lambda vault: vault.learn_domain(GAUSSIAN, 1e-7), table, schema, Budget(50.0, 1e-6)
+    )
+    assert len(heard.spends) == len(heard.draws) == 3
+    # rho = mu^2 / 2, in equal parts
+    rhos = [claim("gaussian", spend) ** 2 / 2 for spend in heard.spends]
+    assert rhos == pytest.approx([GAUSSIAN.amount / 3] * 3)
+    assert [spend.delta for spend in heard.spends] == pytest.approx([5e-8, 5e-8, 0.0])
+
+
+@pytest.mark.parametrize("said", [10, 300, 30_000])
+def test_bins_are_chosen_by_the_noisy_number_of_rows(said):
+    """The noise says how many rows there are, and the table has another number."""
+
+    def bins(rows: int, noise: Listening) -> int:
+        schema = Schema([Column.continuous("x", 0, 1)])
+        table = pd.DataFrame({"x": [0.5] * rows})
+        share = Share(0.01, pure=False)
+        heard = listen(
+            lambda vault: vault.choose_bins(share), table, schema, Budget(1.0, 1e-6), noise
+        )
+        return heard.answer["x"].cells
+
+    says = [Saying(lambda size: np.full(size, said)) for _ in range(2)]
+    assert bins(3000, says[0]) == bins(20, says[1]) == bins(said, Listening())
+    assert bins(10, Listening()) < bins(300, Listening()) < bins(30_000, Listening())
