@@ -4,10 +4,12 @@ The canaries are a text, a number and a date that occur once, and row counts so 
 exact value would be recognised. `search` walks an object and all it refers to.
 """
 
-import dataclasses
+import contextlib
+import functools
 import re
 import types
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +87,7 @@ def traces_in_files(folder: Path) -> list[str]:
 
 def search(value: Any) -> list[str]:
     """The canaries in an object or anything that it refers to."""
-    return sorted({trace for part in _reachable(value, {}) for trace in _traces(part)})
+    return sorted({trace for part in reachable(value) for trace in _traces(part)})
 
 
 def _traces(part: Any) -> list[str]:
@@ -110,33 +112,78 @@ def _traces(part: Any) -> list[str]:
     return []
 
 
-def _reachable(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
-    if id(value) in seen or isinstance(value, type | types.ModuleType | types.FunctionType):
-        return
-    seen[id(value)] = value  # kept alive, or another object could come by its identity
-    yield value
-    if isinstance(value, str | bytes | int | float):
+def numbers(value: Any) -> list[Any]:
+    """All numbers, texts and arrays that can be reached from an object, in a fixed order."""
+    found: list[Any] = []
+    for part in reachable(value, with_repr=False):
+        if isinstance(part, np.ndarray) and part.dtype != object:
+            found.append((part.dtype.str, part.shape, part.tobytes()))
+        elif isinstance(part, str | bytes | int | float | np.generic):
+            found.append(part if part == part else "not a number")
+    return found
+
+
+def reachable(
+    value: Any, seen: dict[int, Any] | None = None, with_repr: bool = True
+) -> Iterator[Any]:
+    """An object and all that it refers to: attributes, slots, elements, closures and bound selves.
+
+    Classes, modules and what a function finds in its module are not part of a value.
+    """
+    seen = {} if seen is None else seen
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen or isinstance(part, type | types.ModuleType):
+            continue
+        seen[id(part)] = part  # kept alive, or another object could come by its identity
+        yield part
+        inner = list(_parts(part))
+        if with_repr and not isinstance(part, _PLAIN | np.ndarray | types.FunctionType):
+            inner.append(repr(part))
+        waiting.extend(reversed(inner))
+
+
+_PLAIN = str | bytes | bytearray | int | float | complex | np.generic | type(None)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What an object refers to directly."""
+    if isinstance(value, _PLAIN):
         return
     if isinstance(value, pd.DataFrame):
-        for name in value.columns:
-            yield from _reachable(value[name].to_numpy(), seen)
-        return
-    if isinstance(value, np.ndarray):
+        yield from (value[name].to_numpy() for name in value.columns)
+        yield value.index.to_numpy()
+    elif isinstance(value, pd.Series | pd.Index):
+        yield value.to_numpy()
+    elif isinstance(value, np.ndarray):
         if value.dtype == object:
-            for part in value.ravel():
-                yield from _reachable(part, seen)
-        return
-    if isinstance(value, dict):
+            yield from value.ravel().tolist()
+    elif isinstance(value, Mapping):
         for key, part in value.items():
-            yield from _reachable(key, seen)
-            yield from _reachable(part, seen)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for part in value:
-            yield from _reachable(part, seen)
+            yield from (key, part)
+    elif isinstance(value, set | frozenset):
+        yield from sorted(value, key=repr)
+    elif isinstance(value, list | tuple | deque):
+        yield from value
+    elif isinstance(value, types.MethodType):
+        yield from (value.__self__, value.__func__)
+    elif isinstance(value, functools.partial):
+        yield from (value.func, value.args, value.keywords)
+    elif isinstance(value, types.CellType):
+        with contextlib.suppress(ValueError):  # an empty cell
+            yield value.cell_contents
+    elif isinstance(value, types.FunctionType):
+        yield from (value.__closure__, value.__defaults__, value.__kwdefaults__)
+    elif isinstance(value, types.GeneratorType):
+        yield value.gi_frame.f_locals if value.gi_frame is not None else None
     if isinstance(value, BaseException):
-        yield from _reachable([*value.args, str(value), value.__cause__], seen)
+        yield from (value.args, str(value), value.__cause__)
         if not value.__suppress_context__:
-            yield from _reachable(value.__context__, seen)
-    if dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
-        yield from _reachable(vars(value) if hasattr(value, "__dict__") else {}, seen)
-    yield repr(value)
+            yield value.__context__
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            yield getattr(value, name, None)
+    if not isinstance(value, pd.DataFrame | pd.Series | pd.Index):
+        yield getattr(value, "__dict__", None)

@@ -52,7 +52,7 @@ class Features:
 
 
 def test_the_search_finds_what_it_should(private_table):
-    assert set(canary.search({"a": [private_table]})) >= {"text", "number", "date"}
+    assert set(canary.search({"a": [private_table[:100]]})) >= {"text", "number", "date"}
     assert canary.search([("x", np.array([1, canary.ILL]))]) == ["ill"]
     assert canary.search(ValueError(f"bad value {canary.TEXT}")) == ["text"]
     try:
