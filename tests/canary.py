@@ -6,6 +6,7 @@ exact value would be recognised. `search` walks an object and all it refers to.
 
 import contextlib
 import functools
+import gc
 import re
 import types
 from collections import deque
@@ -177,6 +178,8 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (value.__closure__, value.__defaults__, value.__kwdefaults__)
     elif isinstance(value, types.GeneratorType):
         yield value.gi_frame.f_locals if value.gi_frame is not None else None
+    elif isinstance(value, Iterator):
+        yield from gc.get_referents(value)
     if isinstance(value, BaseException):
         yield from (value.args, str(value), value.__cause__)
         if not value.__suppress_context__:
