@@ -15,7 +15,7 @@ have to be the same for both tables.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from counterpoise.vault.events import (
     ExponentialDpEvent,
     GaussianDpEvent,
     PureDpEvent,
+    SelfComposedDpEvent,
     pure_epsilon,
 )
 from counterpoise.vault.noise import Noise
@@ -137,7 +138,7 @@ class Heard:
     """What a query drew and was charged, and its answer."""
 
     draws: list[Draw]
-    spends: tuple[Spend, ...]
+    spends: list[Spend]  # those of several mechanisms one by one
     answer: Any
 
 
@@ -152,7 +153,14 @@ def listen(
     with Vault(table, schema, budget) as vault:
         vault._noise = noise
         answer = ask(vault)
-        return Heard(noise.draws, vault.ledger.spends, answer)
+        spends = [single for spend in vault.ledger.spends for single in _singles(spend)]
+        return Heard(noise.draws, spends, answer)
+
+
+def _singles(spend: Spend) -> list[Spend]:
+    if isinstance(spend.event, SelfComposedDpEvent):
+        return [replace(spend, event=spend.event.event)] * spend.event.count
+    return [spend]
 
 
 def loss(before: Draw, after: Draw) -> float:
