@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from counterpoise.errors import VaultError
 from counterpoise.schema import Column, Schema
-from counterpoise.vault import Budget, Dependence, LogisticLoss, MarginalError, Share
+from counterpoise.vault import Budget, Dependence, LogisticLoss, MarginalError, Share, Vault
 from tests.audits.exact import (
     BOTH,
     EVERY,
@@ -80,6 +81,7 @@ OPPOSITE = {
     "infinite": ([0, 0], [math.inf, math.inf], [-math.inf, -math.inf]),
     "partly not a number": ([0, 0], [math.nan, 9], [math.nan, -9]),
     "one long number": ([0, 0], [50, 0], [-50, 0]),
+    "many long numbers": ([0] * 30, [50] * 30, [-50] * 30),
 }
 
 
@@ -105,6 +107,14 @@ def test_rounding_to_the_grid_is_charged_for():
     tables = pair(ROWS, PERSON, OTHER, budget)
     part = audit(lambda vault: vault.sums(features, bound, GAUSSIAN), tables, SCHEMA, budget)
     assert_charged(part, 1 - 1e-7)
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.0, math.nan, math.inf, -math.inf])
+def test_a_bound_that_bounds_nothing_is_refused_before_it_is_charged(bound):
+    with Vault(ROWS, SCHEMA, Budget(1.0, 1e-6), seed=1) as vault:
+        with pytest.raises(VaultError, match="bound"):
+            vault.sums(Vectors([0], [1], [2]), bound, vault.budget.whole)
+        assert vault.ledger.spends == ()
 
 
 # Rows whose features are zero, so that nothing but the person bends the objective.

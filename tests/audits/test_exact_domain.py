@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from counterpoise.errors import VaultError
 from counterpoise.schema import Column, Schema
-from counterpoise.vault import Budget, Share
+from counterpoise.vault import Budget, Share, Vault
 from tests.audits.exact import (
     EVERY,
     EVERY_BUDGET,
@@ -93,6 +94,14 @@ def test_values_of_one_person_alone_pass_as_rarely_as_delta_says(budget, delta, 
     assert failing(threshold - spare) > delta
 
 
+@pytest.mark.parametrize("delta", [0.0, -1e-9, 1.0, 2.0, math.nan])
+def test_a_delta_that_is_none_is_refused_before_it_is_charged(delta):
+    with Vault(pd.DataFrame({"x": ["a"]}), OPEN, Budget(1.0, 1e-6), seed=1) as vault:
+        with pytest.raises(VaultError, match="delta"):
+            vault.categories("x", vault.budget.whole.part(0.5), delta)
+        assert vault.ledger.spends == ()
+
+
 @EVERY_BUDGET
 def test_a_category_is_listed_by_its_noisy_count_alone(budget):
     table = pd.DataFrame({"x": ["a"] * 50 + ["b"] * 60})
@@ -109,7 +118,7 @@ def test_a_category_is_listed_by_its_noisy_count_alone(budget):
         assert found(Saying(lambda size, heights=heights: heights)).values == listed
 
 
-@pytest.mark.parametrize("share", [GAUSSIAN, PURE], ids=named)
+@pytest.mark.parametrize("share", [GAUSSIAN.part(0.01), PURE.part(0.1)], ids=named)
 def test_a_bound_stands_where_chance_hardly_ever_does(share):
     """A noisy count has to exceed what the largest of all empty cells does in 1 of 100 tables."""
     schema = Schema([Column.integer("x")]).pay("x")
