@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench fuzz-bundle docs clean
+.PHONY: demo test mutations lint bench fuzz-bundle docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/counterpoise demo --out demo-release
@@ -13,6 +13,10 @@ demo: $(VENV)/.core
 # The tests' workers share the cores already; threads within each would get in the way.
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+
+# Breaks the vault line by line, and sees that a test notices each time; see tests/mutations.
+mutations: $(VENV)/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutations.run $(OPTIONS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
