@@ -101,6 +101,8 @@ def main() -> int:
     options = parser.parse_args()
     breakages = read_breakages(Path(__file__).with_name("breakages.txt"))
     chosen = [b for b in breakages if not options.files or b.file in options.files]
+    if not chosen:
+        parser.error(f"no breakages of {', '.join(options.files)}")
     tests = list(dict.fromkeys(breakage.test for breakage in chosen))
     for module in SLOW:
         importlib.import_module(module)
@@ -127,7 +129,7 @@ def main() -> int:
     print(
         f"\n{len(outcomes) - len(missed)} of {len(outcomes)} breakages were noticed", dict(counts)
     )
-    return 1 if missed or not outcomes else 0
+    return 1 if missed else 0
 
 
 def _copy(source: Path, folder: Path) -> Path:
