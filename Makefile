@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test mutations lint bench fuzz-bundle docs clean
+.PHONY: demo test mutations kills lint bench fuzz-bundle docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/counterpoise demo --out demo-release
@@ -17,6 +17,10 @@ test: $(VENV)/.test
 # Breaks the vault line by line, and sees that a test notices each time; see tests/mutations.
 mutations: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutations.run $(OPTIONS)
+
+# Releases on the command line, killed at random moments until they come out.
+kills: $(VENV)/.test
+	$(BIN)/python -m tests.curation.kill_runs $(OPTIONS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
