@@ -97,6 +97,16 @@ def test_sums_reveal_all_that_they_are_charged_but_rounding(share, budget, vecto
     assert_charged(part, 1 - 1e-6)
 
 
+@pytest.mark.parametrize("bound", [1e-290, 1e-160, 1e-12, 1e12, 1e160, 1e290])
+def test_sums_reveal_as_much_in_any_unit(bound):
+    """Where the squares of numbers underflow or overflow, clipping holds as well."""
+    budget = Budget(50.0, 1e-6, "replace")
+    features = Vectors([0, 0], [6 * bound, 8 * bound], [-6 * bound, -8 * bound])
+    tables = pair(ROWS, PERSON, OTHER, budget)
+    part = audit(lambda vault: vault.sums(features, bound, GAUSSIAN), tables, SCHEMA, budget)
+    assert_charged(part, 1 - 1e-6)
+
+
 def test_rounding_to_the_grid_is_charged_for():
     """Ten thousand features, all rounded upwards: the row gets three millionths longer."""
     size, step = 10_000, 2.0**-24
@@ -109,7 +119,7 @@ def test_rounding_to_the_grid_is_charged_for():
     assert_charged(part, 1 - 1e-7)
 
 
-@pytest.mark.parametrize("bound", [0.0, -1.0, math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("bound", [0.0, 1e-310, -1.0, math.nan, math.inf, -math.inf])
 def test_a_bound_that_bounds_nothing_is_refused_before_it_is_charged(bound):
     with Vault(ROWS, SCHEMA, Budget(1.0, 1e-6), seed=1) as vault:
         with pytest.raises(VaultError, match="bound"):
