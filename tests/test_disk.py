@@ -3,8 +3,6 @@
 import errno
 import fcntl
 import os
-import resource
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -57,10 +55,12 @@ def test_what_the_system_refuses_is_said_of_the_table_that_is_written(
 def limited(statement, folder, most=50_000):
     """Run a statement in a process that may not write files larger than `most` bytes."""
     source = (
-        "import os, numpy, pandas\n"
+        "import os, resource, signal, numpy, pandas\n"
         "import counterpoise as cp\n"
         "from counterpoise.schema import write_csv, write_parquet\n"
         "frame = pandas.DataFrame({'a': numpy.random.default_rng(0).random(20_000)})\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
         "try:\n"
         f"    {statement}\n"
         "except cp.CounterpoiseError as error:\n"
@@ -68,14 +68,8 @@ def limited(statement, folder, most=50_000):
         "print(os.listdir('.'))\n"
     )
 
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-
     command = [sys.executable, "-c", source]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=True, preexec_fn=limit
-    )
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 

@@ -48,7 +48,7 @@ def test_weights_for_another_tools_table_bring_the_estimates_to_the_truth(run, t
     assert len(rows) == 2
     for plain, weighted, truth in (map(float, row) for row in rows):
         assert abs(weighted - truth) < abs(plain - truth)
-    assert cp.load(tmp_path / "weighted").private
+    assert "in the weights only" in cp.load(tmp_path / "weighted").guarantee
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

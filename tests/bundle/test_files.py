@@ -26,6 +26,7 @@ def bundle(release, tmp_path):
     return release.save(tmp_path / "patients release")
 
 
+@pytest.mark.filterwarnings("ignore::counterpoise.CounterpoiseWarning")
 def test_a_release_is_the_same_after_saving_and_loading(release, bundle):
     loaded = cp.load(bundle)
     pd.testing.assert_frame_equal(loaded.table, release.table)

@@ -49,6 +49,7 @@ def dies(step, folder, act):
     with warnings.catch_warnings():
         # A child of a process with threads must not wait for them; this one only writes files.
         warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
         child = os.fork()
     if child == 0:
         left = [step]

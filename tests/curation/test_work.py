@@ -314,7 +314,6 @@ def test_the_folder_holds_json_and_arrays_without_pickles(tmp_path):
     assert sorted(file.name for file in folder.iterdir()) == [
         "domain.npz",
         "journal",
-        "lock",
         "request.json",
         "synthesizer.npz",
         "weights.npz",

@@ -273,7 +273,8 @@ def makes_a_release(trial: Trial) -> None:
             **trial.release_options(),
         )  # fmt: skip
         loaded = counterpoise.load(made.save(Path(folder) / "release"))
-        require(loaded.private and loaded.ledger.epsilon_spent <= 1, "the release is not private")
+        ledger = loaded.ledger
+        require(ledger.private and ledger.epsilon_spent <= 1, "the release is not private")
         pd.testing.assert_frame_equal(loaded.table, made.table)
 
 
