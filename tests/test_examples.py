@@ -38,7 +38,7 @@ def test_the_curators_release_is_what_the_analyst_needs(run, tmp_path):
     shown = run("analyst.py", folder)
     for expected in ("union members: 0.", "± ", "sector", "chance of being a member: [", "10,000"):
         assert expected in shown
-    low, high = map(float, re.search(r"member: \[(\S+)\s+(\S+)\]", shown).groups())
+    low, high = map(float, re.search(r"member: \[\s*(\S+)\s+(\S+?)\s*\]", shown).groups())
     assert low < high
 
 
