@@ -19,18 +19,23 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from counterpoise.schema import Column, Schema
+from counterpoise.schema import Column, Schema, Spelling
 from counterpoise.vault.budget import Budget
 from counterpoise.vault.storage import open_storage
 from counterpoise.vault.vault import Vault
 
 WORDS = ("", "?")
 BIG = 1_210_086_703_870_283_013
-NAMES = ("text", "whole", "real", "moment")
+NAMES = ("text", "whole", "real", "moment", "euro", "day", "clock")
 NUMERIC = (
     Column.categorical("whole", [0, 1, 3, 2**53], nullable=True),
     Column.continuous("real", -1, 2, nullable=True),
     Column.datetime("moment", datetime(2020, 1, 1), datetime(2021, 1, 1), bins=97, nullable=True),
+    Column.continuous("euro", -1, 2, nullable=True, spelling=Spelling(decimal=",", group=".")),
+    Column.date(
+        "day", "2020-01-01", "2021-01-01", bins=97, nullable=True, spelling=Spelling("%d/%m/%Y")
+    ),
+    Column.time("clock", nullable=True, format="%H%M"),
 )
 
 
@@ -74,7 +79,10 @@ UNSIGNED = ([BIG, 2**64 - 1, 3], [None, 2**63])
 FLOATS = ([0.0, 1.0, 1.5, 1e17], [None, float("nan"), float("inf"), 1e300, -0.0])
 ZEROS = ([-0.0, 1.0], [0.0])
 TRUTHS = ([True, False], [None])
-TEXTS = (["a", "?", "3", "1.0", "2020-06-01"], [None, "?", "", "a", "a\0b", "1e400"])
+TEXTS = (
+    ["a", "?", "3", "1.0", "2020-06-01", "1,5", "01/06/2020", "930", "9:30"],
+    [None, "?", "", "a", "a\0b", "1e400"],
+)
 DAYS = ([DAY, date(2020, 1, 1)], [None, date(1, 1, 1), date(9999, 12, 31)])
 MOMENTS = ([NOON, datetime(2020, 6, 1)], [None, datetime(2020, 1, 1, 0, 0, 0, 1)])
 AGES = (MOMENTS[0], [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59)])
@@ -257,7 +265,7 @@ def test_no_neighbour_changes_how_the_database_reads_a_value(tmp_path, type_):
     "neighbour", ["", "?", "x", "5.5", "2020-01-01", "true", '"a,b"', "1e400", '"two\nlines"']
 )
 def test_no_neighbour_changes_how_a_csv_is_read(tmp_path, neighbour):
-    rows = [f"{BIG}", "3", "1.0", "a", "?", "2020-06-01", "true", "007"]
+    rows = [f"{BIG}", "3", "1.0", "a", "?", "2020-06-01", "true", "007", "01/06/2020", "930"]
     alone, beside = tmp_path / "alone.csv", tmp_path / "beside.csv"
     for path, values in ((alone, rows), (beside, [neighbour, *rows])):
         lines = [",".join(NAMES), *(",".join([value] * len(NAMES)) for value in values)]

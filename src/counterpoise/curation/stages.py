@@ -34,7 +34,9 @@ def request(plan: Plan) -> dict[str, Any]:
 def open_vault(table: Any, plan: Plan, kept: Work, seed: int | None) -> Vault:
     """The vault, with the schema, the charges and the answers that earlier work has got to."""
     settled = kept.notes("domain")
-    schema = plan.schema if settled is None else Schema.from_dict(settled["schema"])
+    schema = plan.schema
+    if settled is not None:
+        schema = Schema.from_dict(settled["schema"]).read_as(plan.schema)
     require_answers(kept)
     if kept.journal is not None and (charged := len(kept.journal.ledger().spends)):
         # Noise must not come twice, even where it comes from a seed.

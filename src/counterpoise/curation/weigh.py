@@ -135,7 +135,7 @@ def _run(
         said("replicates", 0.5)
     made = assemble(
         rows,
-        plan.schema,
+        plan.schema.as_released(),
         card,
         model,
         replicates=replicates,
@@ -183,7 +183,7 @@ def _checked(column: Column, table: pd.DataFrame, schema: Schema) -> pd.Series:
     values = table[column.name].reset_index(drop=True)
     if not (is_number_like(values) or is_moment_like(values)):
         values = values.astype(object)
-        values = values.mask(values.isin(schema.missing_values), None)
+        values = values.mask(values.isin(schema.words_for_null(column)), None)
     nulls = values.isna().to_numpy()
     if nulls.any() and not column.nullable:
         raise TableError(

@@ -5,9 +5,11 @@ Nothing in this room is private, except what `draft_schema` proposes, until it i
 
 from counterpoise.schema.coded import Coded
 from counterpoise.schema.column import DEFAULT_BINS, MAX_INTEGER_VALUES, Column
+from counterpoise.schema.dialect import Dialect
 from counterpoise.schema.draft import draft_schema
 from counterpoise.schema.files import as_relation, private_errors
 from counterpoise.schema.schema import Schema
+from counterpoise.schema.spelling import Spelling
 from counterpoise.schema.sql import (
     code_expression,
     text_expression,
@@ -28,7 +30,9 @@ __all__ = [
     "MAX_INTEGER_VALUES",
     "Coded",
     "Column",
+    "Dialect",
     "Schema",
+    "Spelling",
     "as_relation",
     "check_columns",
     "code_expression",

@@ -25,11 +25,13 @@ from counterpoise.schema.rules import (
     Category,
     check_text,
     finite_number,
+    from_iso,
     is_number,
     listed,
     plain_category,
     sorted_sources,
 )
+from counterpoise.schema.spelling import PLAIN, Spelling
 
 Bound = int | float | Date | DateTime
 
@@ -54,7 +56,7 @@ class Column:
     of equal width, or a tuple of edges from `minimum` to `maximum`; unstated, it has a default.
     `sources` says where stated values came from ("data", "public", "paid"); what has no mark is
     public. `category_type` ("string", "integer", "boolean") follows from the categories, and is
-    stated only when they are not.
+    stated only when they are not. `spelling` says how text is read, where that is not plain.
 
     >>> age = Column.integer("age", minimum=0, maximum=99, nullable=True)
     >>> age.cells, age.size, age.null_code
@@ -72,6 +74,7 @@ class Column:
     unit: str | None = None
     sources: tuple[tuple[str, str], ...] = ()
     category_type: str | None = None
+    spelling: Spelling = PLAIN
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -87,6 +90,9 @@ class Column:
             raise SchemaError(f"column {self.name!r}: unit must be text")
         check_text(self.name, self.unit or "", "its unit")
         self._set(nullable=bool(self.nullable), sources=sorted_sources(self.name, self.sources))
+        if not isinstance(self.spelling, Spelling):
+            raise self._refuse("spelling must be a Spelling")
+        self.spelling.require_kind(self.name, self.kind)
         if self.kind in CATEGORY_KINDS:
             self._normalise_categories()
         else:
@@ -165,22 +171,26 @@ class Column:
     def date(
         cls,
         name: str,
-        minimum: Date | None = None,
-        maximum: Date | None = None,
-        bins: int | Iterable[Date] | None = None,
+        minimum: Date | str | None = None,
+        maximum: Date | str | None = None,
+        bins: int | Iterable[Date | str] | None = None,
         nullable: bool = False,
         **more: Any,
     ) -> Column:
-        """A column of days; a time of day found in the data is dropped."""
+        """A column of days; a time of day found in the data is dropped.
+
+        >>> Column.date("admitted", "2020-01-01", "2020-12-31").maximum
+        datetime.date(2020, 12, 31)
+        """
         return cls._numeric(name, "date", minimum, maximum, bins, nullable, more)
 
     @classmethod
     def datetime(
         cls,
         name: str,
-        minimum: DateTime | None = None,
-        maximum: DateTime | None = None,
-        bins: int | Iterable[DateTime] | None = None,
+        minimum: DateTime | str | None = None,
+        maximum: DateTime | str | None = None,
+        bins: int | Iterable[DateTime | str] | None = None,
         nullable: bool = False,
         **more: Any,
     ) -> Column:
@@ -188,12 +198,38 @@ class Column:
         return cls._numeric(name, "datetime", minimum, maximum, bins, nullable, more)
 
     @classmethod
+    def time(
+        cls,
+        name: str,
+        minimum: str | int = "00:00",
+        maximum: str | int | None = None,
+        bins: int | Iterable[int] | None = None,
+        nullable: bool = False,
+        *,
+        format: str = "%H:%M",
+        missing_values: tuple[str, ...] | None = None,
+        **more: Any,
+    ) -> Column:
+        """A column of times of day: whole minutes since midnight, or seconds if `format` has them.
+
+        `%H%M` is for numbers that look like times: 1530 is half past three.
+
+        >>> Column.time("departure", maximum="12:00").maximum
+        720
+        """
+        spelling = Spelling(clock=format, missing_values=missing_values)
+        last = "23:59:59" if maximum is None else maximum
+        low, high = spelling.time_number(name, minimum), spelling.time_number(name, last)
+        more = {"unit": spelling.unit, **more, "spelling": spelling}
+        return cls._numeric(name, "integer", low, high, bins, nullable, more)
+
+    @classmethod
     def _numeric(
         cls,
         name: str,
         kind: str,
-        minimum: Bound | None,
-        maximum: Bound | None,
+        minimum: Any,
+        maximum: Any,
         bins: Any,
         nullable: bool,
         more: Mapping[str, Any],
@@ -305,6 +341,8 @@ class Column:
         """
         if self.categories is not None:
             return tuple(str(category) for category in self.categories)
+        if self.spelling.clock is not None:
+            return self.spelling.time_labels(self.edges.tolist())
         return geometry.labels(self.kind, self.edges)
 
     def with_sources(self, marks: Mapping[str, str]) -> Column:
@@ -380,6 +418,9 @@ class Column:
             raise self._refuse("minimum must be below maximum")
         if self.kind == "continuous" and not NARROWEST_RANGE <= high - low <= WIDEST_RANGE:
             raise self._refuse("maximum - minimum must be between 1e-300 and 1e300")
+        is_time = self.kind == "integer" and self.spelling.clock is not None
+        if is_time and not 0 <= low <= high <= self.spelling.last_time:
+            raise self._refuse("minimum and maximum must be times of one day")
         if self.kind == "integer" and (high - low + 1) * self.cells >= 2**63:
             raise self._refuse("the range is too wide for so many bins")
 
@@ -403,6 +444,8 @@ class Column:
     def _bound(self, value: Any) -> Bound | None:
         if value is None:
             return None
+        if isinstance(value, str) and self.kind in ("date", "datetime"):
+            value = from_iso(self.name, self.kind, value)
         if isinstance(value, DateTime) and value != value:
             raise self._refuse("minimum, maximum and edges must be moments, not a missing one")
         if self.kind == "datetime" and isinstance(value, DateTime):

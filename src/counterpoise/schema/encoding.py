@@ -43,7 +43,7 @@ _TICKS = {"date": "D", "datetime": "us"}
 def encode(schema: Schema, table: Any) -> Coded:
     """Code the columns of a table that the schema names; see `Schema.encode`."""
     schema.require_complete()
-    check_columns(table_columns(table), schema)
+    check_columns(table_columns(table, schema.dialect), schema)
     if is_path(table) or isinstance(table, duckdb.DuckDBPyRelation):
         return _encode_by_sql(schema, table)
     frame = read_table(table, schema.names)
@@ -52,12 +52,13 @@ def encode(schema: Schema, table: Any) -> Coded:
     with TextReader() as texts:
         for position, column in enumerate(schema):
             values = plain(frame[column.name])
+            words = schema.words_for_null(column)
             if column.is_numeric:
-                numbers, nulls = _numbers(column, values, schema.missing_values, texts)
+                numbers, nulls = _numbers(column, values, words, texts)
                 codes[:, position] = bin_codes(column, numbers)
                 units[:, position] = unit_values(column, numbers)
             else:
-                codes[:, position] = _category_codes(column, values, schema.missing_values, texts)
+                codes[:, position] = _category_codes(column, values, words, texts)
                 nulls = codes[:, position] == column.cells
                 units[:, position] = codes[:, position] / max(column.cells - 1, 1)
             if column.null_code is not None:
@@ -78,8 +79,10 @@ def read_values(
     >>> float(numbers[0]), nulls.tolist()
     (3.5, [False, True])
     """
+    own = column.spelling.missing_values
+    words = missing_values if own is None else own
     with TextReader() as texts:
-        return _numbers(_widened(column), plain(values), missing_values, texts)
+        return _numbers(_widened(column), plain(values), words, texts)
 
 
 def _encode_by_sql(schema: Schema, table: Any) -> Coded:
@@ -90,7 +93,7 @@ def _encode_by_sql(schema: Schema, table: Any) -> Coded:
         for prefix, expression in (("c", code_expression), ("u", unit_expression))
     ]
     with errors_of(table), connect() as connection:
-        relation = as_relation(table, connection)
+        relation = as_relation(table, connection, schema.dialect)
         arrays = relation.project(", ".join(expressions)).fetchnumpy()
     places = range(len(schema))
     codes = np.stack([arrays[f"c{place}"].astype(np.int32) for place in places])
@@ -104,7 +107,7 @@ def _widened(column: Column) -> Column:
     if column.kind == "datetime":
         return replace(column, minimum=DateTime.min, maximum=DateTime.max, bins=None)
     low, high = math.nextafter(column.low, -math.inf), math.nextafter(column.high, math.inf)
-    return Column.continuous(column.name, low, high)
+    return Column.continuous(column.name, low, high, spelling=column.spelling)
 
 
 def _numbers(
@@ -116,7 +119,8 @@ def _numbers(
         numbers, nulls = _numbers(column, inner, missing, texts)
         places = values.cat.codes.to_numpy()
         return np.append(numbers, column.low)[places], np.append(nulls, True)[places]
-    if column.kind in _NUMBER_KINDS and is_number_like(values):
+    spelling = column.spelling
+    if column.kind in _NUMBER_KINDS and is_number_like(values) and spelling.clock is None:
         numbers = read_numbers(values)
         nulls = np.isnan(numbers)
         numbers[nulls] = column.low
@@ -126,7 +130,40 @@ def _numbers(
         return numbers if column.kind == "continuous" else numbers.astype(np.int64), nulls
     if column.kind in _TICKS and is_moment_like(values):
         return read_moments(values, _TICKS[column.kind], int(column.low), int(column.high))
-    positions, distinct = distinct_texts(values, missing, truth=("0", "1"))
+    if values.dtype == object and (spelling.is_of_numbers or spelling.format is not None):
+        return _of_mixed_objects(column, values.to_numpy(dtype=object), missing, texts)
+    return _of_texts(column, values, missing, texts)
+
+
+def _of_mixed_objects(
+    column: Column, objects: np.ndarray, missing: tuple[str, ...], texts: TextReader
+) -> tuple[np.ndarray, np.ndarray]:
+    """Texts by the column's spelling, and what is a number or a date already as it is."""
+    by_format = column.spelling.format is not None
+    is_value = np.array(
+        [
+            isinstance(value, Date | np.datetime64) if by_format else not isinstance(value, str)
+            for value in objects
+        ],
+        dtype=bool,
+    )
+    as_it_is = replace(column, spelling=column.spelling.without_reading())
+    readings = []
+    for way, chosen in ((as_it_is, is_value), (column, ~is_value)):
+        part = objects.copy()
+        part[~chosen] = None
+        readings.append(_of_texts(way, pd.Series(part, dtype=np.dtype(object)), missing, texts))
+    (values, no_value), (spelled, unread) = readings
+    return np.where(is_value, values, spelled), np.where(is_value, no_value, unread)
+
+
+def _of_texts(
+    column: Column, values: pd.Series, missing: tuple[str, ...], texts: TextReader
+) -> tuple[np.ndarray, np.ndarray]:
+    spelling = column.spelling
+    is_spelled = spelling.clock is not None or spelling.format is not None
+    truth = ("false", "true") if is_spelled else ("0", "1")
+    positions, distinct = distinct_texts(values, missing, truth=truth)
     read = texts.read(distinct, value_expression(column, "text", missing))
     dtype = np.float64 if column.kind == "continuous" else np.int64
     numbers = np.append(read.filled(column.low), column.low).astype(dtype)

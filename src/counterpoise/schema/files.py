@@ -1,31 +1,42 @@
 """Files as DuckDB relations, and errors that quote nothing.
 
-CSV is read as text, every column, and nothing is guessed from the rows: they are private. An
-error says what is wrong with a file and never quotes it, so the errors of the reader, which do,
-are replaced, not chained.
+CSV is read as text, every column, as the schema's dialect says it is written, and nothing is
+guessed from the rows: they are private. An error says what is wrong with a file and never quotes
+it, so the errors of the reader, which do, are replaced, not chained.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
+import io
+import itertools
 import os
+import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 import duckdb
+import pandas as pd
 
 from counterpoise.disk import plainly
 from counterpoise.errors import TableError
+from counterpoise.schema.dialect import DEFAULT, UTF8, Dialect
+from counterpoise.schema.quoting import quote_name, quote_text
 from counterpoise.schema.rules import is_writable
-from counterpoise.schema.sql import quote_text
 
 DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 PARQUET = ".parquet"
+_ROWS_AT_ONCE = 50_000
+_OTHER_ENCODING = (
+    "its text is not in the encoding that the schema's dialect states. State another, for example "
+    '"encoding": "latin-1", which any file can be read in'
+)
 
 
 def connect(**settings: Any) -> duckdb.DuckDBPyConnection:
@@ -35,29 +46,34 @@ def connect(**settings: Any) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def as_relation(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+def as_relation(
+    source: Any, connection: duckdb.DuckDBPyConnection, dialect: Dialect = DEFAULT
+) -> duckdb.DuckDBPyRelation:
     """A file as a DuckDB relation on a connection, for work out of core; relations pass through.
 
-    Rows are read when the relation is used: wrap that in `private_errors`.
+    Rows are read when the relation is used: wrap that in `private_errors`. A file in another
+    encoding than UTF-8 is decoded into memory at once.
     """
     if isinstance(source, duckdb.DuckDBPyRelation):
         return source
     if not is_path(source):
         raise TableError("a relation is made of a file's path or of a DuckDB relation")
     path = Path(source)
-    names = file_columns(path)
+    names = file_columns(path, dialect)
     refuse_duplicates(names)
-    literal = quote_text(_without_patterns(str(path)))
+    literal = literal_path(path)
     with errors_of(source):
         if _suffix(path) == PARQUET:
             return connection.sql(f"SELECT * FROM read_parquet({literal}, hive_partitioning=false)")
+        if dialect.encoding != UTF8:
+            return _decoded(path, names, connection, dialect)
         columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
-        delimiter = quote_text(DELIMITERS[_suffix(path)])
+        delimiter, quote = quote_text(separator(path, dialect)), quote_text(dialect.quote)
         # Without auto_detect nothing about the file is guessed from its rows, and without hive
         # partitions a folder named "age=5" says nothing of the column "age".
         return connection.sql(
             f"SELECT * FROM read_csv({literal}, auto_detect=false, header=true, nullstr='', "
-            f"delim={delimiter}, quote='\"', escape='\"', hive_partitioning=false, "
+            f"delim={delimiter}, quote={quote}, escape={quote}, hive_partitioning=false, "
             f"columns={{{columns}}})"
         )
 
@@ -123,7 +139,23 @@ def _suffix(path: Path) -> str:
     raise TableError(f"{str(path)!r} has an unknown suffix; tables end in one of {known}")
 
 
-def file_columns(path: Path) -> list[str]:
+def separator(path: Path, dialect: Dialect) -> str:
+    """What stands between the fields of a file of text: as stated, or as its suffix has it."""
+    return dialect.separator or DELIMITERS[_suffix(path)]
+
+
+def literal_path(path: Path) -> str:
+    """A path as a SQL literal that stands for this one file."""
+    # A bracket, a star or a question mark in a path stands for itself.
+    return quote_text("".join(f"[{mark}]" if mark in "[*?" else mark for mark in str(path)))
+
+
+def is_text_file(path: Path) -> bool:
+    """Whether a file, by its suffix, is one of text and has a dialect."""
+    return _suffix(path) in DELIMITERS
+
+
+def file_columns(path: Path, dialect: Dialect = DEFAULT) -> list[str]:
     """The names of the columns of a file, without reading its rows."""
     suffix = _suffix(path)
     with plainly(path, "read", TableError):
@@ -132,30 +164,89 @@ def file_columns(path: Path) -> list[str]:
         raise TableError(f"{str(path)!r} is a directory; give the path of one file")
     if not is_there:
         raise TableError(f"there is no file {str(path)!r}")
-    names = _parquet_columns(path) if suffix == PARQUET else _csv_columns(path, suffix)
+    names = _parquet_columns(path) if suffix == PARQUET else _csv_columns(path, dialect)
     if not names:
         raise TableError(f"{str(path)!r} is empty; the first line of a CSV names its columns")
     return names
 
 
-def _csv_columns(path: Path, suffix: str) -> list[str]:
-    opener: Any = gzip.open if suffix.endswith(".gz") else open
+def open_bytes(path: Path) -> IO[bytes]:
+    """A file of text as its bytes, unpacked where it is packed."""
+    opener: Any = gzip.open if _suffix(path).endswith(".gz") else open
+    return opener(path, "rb")
+
+
+def open_text(path: Path, encoding: str) -> IO[str]:
+    """A file of text, unpacked where it is packed, with its line ends as they are."""
+    # A mark of the encoding at the start of a file is no part of the first name.
+    named = "utf-8-sig" if encoding == UTF8 else encoding
+    return io.TextIOWrapper(open_bytes(path), encoding=named, newline="")
+
+
+def _csv_columns(path: Path, dialect: Dialect) -> list[str]:
+    with text_errors(path, dialect), _lines(path, dialect) as lines:
+        return next(lines, [])
+
+
+def _decoded(
+    path: Path, names: list[str], connection: duckdb.DuckDBPyConnection, dialect: Dialect
+) -> duckdb.DuckDBPyRelation:
+    """The rows of a file in another encoding than the database reads, in a table in memory.
+
+    Nothing is written to disk: the rows are private. They obey the rules of the database's own
+    reader: as many fields as the header has, blank lines left out, empty fields null.
+    """
+    table = f"decoded_{uuid.uuid4().hex}"
+    places = range(len(names))
+    columns = ", ".join(f"{quote_name(name)} VARCHAR" for name in names)
+    connection.execute(f"CREATE TEMP TABLE {table} ({columns})")
+    texts = ", ".join(f"CAST(c{place} AS VARCHAR)" for place in places)
+    with text_errors(path, dialect), _lines(path, dialect) as lines:
+        next(lines)
+        filled = (row for row in lines if row)
+        while rows := [*itertools.islice(filled, _ROWS_AT_ONCE)]:
+            if any(len(row) != len(names) for row in rows):
+                raise csv.Error
+            # Positions as names, because the database does not tell "Age" from "age".
+            chunk = pd.DataFrame(
+                {f"c{place}": [row[place] or None for row in rows] for place in places},
+                dtype=object,
+            )
+            connection.register("chunk", chunk)
+            connection.execute(f"INSERT INTO {table} SELECT {texts} FROM chunk")
+            connection.unregister("chunk")
+    return connection.sql(f"SELECT * FROM {table}")
+
+
+@contextmanager
+def _lines(path: Path, dialect: Dialect) -> Iterator[Iterator[list[str]]]:
+    with open_text(path, dialect.encoding) as file:
+        yield csv.reader(
+            file, delimiter=separator(path, dialect), quotechar=dialect.quote, strict=True
+        )
+
+
+@contextmanager
+def text_errors(path: Path, dialect: Dialect) -> Iterator[None]:
+    """Replaces errors of reading text by a TableError that quotes nothing."""
     try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader(file, delimiter=DELIMITERS[suffix]), [])
-    except UnicodeDecodeError:
-        rule = _rule_broken("utf-8")
+        yield
+        return
+    except UnicodeError:
+        rule = _rule_broken("utf-8") if dialect.encoding == UTF8 else _OTHER_ENCODING
     except csv.Error:
         rule = _rule_broken("csv")
     except (OSError, EOFError):
         rule = _rule_broken("")
-    raise TableError(f"{str(path)!r} cannot be read: {rule}")
+    replacement = TableError(f"{str(path)!r} cannot be read: {rule}")
+    try:
+        raise replacement from None
+    finally:
+        replacement.__context__ = None
 
 
 def _parquet_columns(path: Path) -> list[str]:
-    query = (
-        f"SELECT name, num_children FROM parquet_schema({quote_text(_without_patterns(str(path)))})"
-    )
+    query = f"SELECT name, num_children FROM parquet_schema({literal_path(path)})"
     with errors_of(path), connect() as connection:
         elements = connection.execute(query).fetchall()
     # The tree in depth-first order: the root, then every column followed by what is in it.
@@ -168,17 +259,12 @@ def _parquet_columns(path: Path) -> list[str]:
     return names
 
 
-def _without_patterns(path: str) -> str:
-    # A bracket, a star or a question mark in a path stands for itself.
-    return "".join(f"[{letter}]" if letter in "[*?" else letter for letter in path)
-
-
 def _rule_broken(message: str) -> str:
     lowered = message.lower()
     if "utf-8" in lowered or "utf8" in lowered or "unicode" in lowered:
         return (
-            "its text is not UTF-8. Convert it first, for example with "
-            "iconv -f WINDOWS-1252 -t UTF-8"
+            'its text is not UTF-8. State its encoding in the schema ("dialect": {"encoding": '
+            '"windows-1252"}), or convert it first, for example with iconv -f WINDOWS-1252 -t UTF-8'
         )
     if "csv" in lowered:
         return (

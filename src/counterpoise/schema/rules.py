@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from datetime import date as Date
+from datetime import datetime as DateTime
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,20 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(
         value, bool | np.timedelta64
     )
+
+
+def from_iso(name: str, kind: str, text: Any) -> Date:
+    """A day or, for another kind than "date", a moment, from its text in ISO 8601.
+
+    >>> from_iso("born", "date", "2020-12-31")
+    datetime.date(2020, 12, 31)
+    """
+    try:
+        return Date.fromisoformat(text) if kind == "date" else DateTime.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise SchemaError(
+            f"column {name!r}: minimum, maximum and edges must be ISO 8601 {kind}s"
+        ) from None
 
 
 def finite_number(value: Any) -> float | None:

@@ -22,6 +22,7 @@ from counterpoise.disk import as_path, plainly, write_whole
 from counterpoise.errors import SchemaError
 from counterpoise.schema import table_schema
 from counterpoise.schema.column import Column
+from counterpoise.schema.dialect import DEFAULT, Dialect
 from counterpoise.schema.rules import is_writable, listed, texts
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _KEYS = "what is accepted or paid for is named by text, such as 'minimum'"
 class Schema:
     """The columns of a table, in order; `missing_values` are the texts that stand for null.
 
+    `dialect` says how a file of text is written; tables that are no such file have none.
+
     >>> schema = Schema([Column.integer("age", 0, 99), Column.boolean("member")])
     >>> schema.names, schema.sizes, schema["member"].categories
     (('age', 'member'), (20, 2), (False, True))
@@ -45,6 +48,7 @@ class Schema:
 
     columns: Sequence[Column]
     missing_values: tuple[str, ...] = ("",)
+    dialect: Dialect = DEFAULT
 
     def __post_init__(self) -> None:
         columns = listed(self.columns, "the columns of a schema must be a list of Column values")
@@ -62,11 +66,14 @@ class Schema:
             seen.add(column.name.casefold())
         refusal = "missingValues must be a list of texts, in UTF-8 without NUL"
         tokens = tuple(dict.fromkeys(texts(self.missing_values, refusal)))
-        for column in columns:
-            if any(str(category) in tokens for category in column.categories or ()):
-                raise SchemaError(f"column {column.name!r}: a category is also a missing value")
+        if not isinstance(self.dialect, Dialect):
+            raise SchemaError("the dialect of a schema must be a Dialect value")
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "missing_values", tokens)
+        for column in columns:
+            words = self.words_for_null(column)
+            if any(str(category) in words for category in column.categories or ()):
+                raise SchemaError(f"column {column.name!r}: a category is also a missing value")
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -108,6 +115,28 @@ class Schema:
     def select(self, names: Iterable[str]) -> Schema:
         """The schema of some of the columns, in the order asked for."""
         return replace(self, columns=tuple(self[name] for name in listed(names, _NAMES)))
+
+    def words_for_null(self, column: Column) -> tuple[str, ...]:
+        """The texts that stand for null in a column: its own, if it states any."""
+        own = column.spelling.missing_values
+        return self.missing_values if own is None else own
+
+    def as_released(self) -> Schema:
+        """The schema of values that have been read: no dialect, no formats, no signs of money.
+
+        Spellings are of the private table. What is made from it is numbers, dates and categories.
+        """
+        columns = tuple(
+            replace(column, spelling=column.spelling.without_reading()) for column in self.columns
+        )
+        return replace(self, columns=columns, dialect=DEFAULT)
+
+    def read_as(self, stated: Schema) -> Schema:
+        """The schema with the dialect and the spellings of another one of the same columns."""
+        columns = tuple(
+            replace(column, spelling=stated[column.name].spelling) for column in self.columns
+        )
+        return replace(self, columns=columns, dialect=stated.dialect)
 
     def replace(self, column: Column) -> Schema:
         """The schema with the column of the same name replaced."""
@@ -225,7 +254,9 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as a Table Schema."""
-        return table_schema.describe(self.columns, self.missing_values)
+        described = table_schema.describe(self.columns, self.missing_values)
+        dialect = self.dialect.to_dict()
+        return {**described, "dialect": dialect} if dialect else described
 
     @classmethod
     def from_dict(cls, descriptor: Mapping[str, Any]) -> Schema:
@@ -235,7 +266,7 @@ class Schema:
         (3,)
         """
         columns, missing_values = table_schema.parse(descriptor)
-        return cls(columns, missing_values)
+        return cls(columns, missing_values, Dialect.from_dict(descriptor.get("dialect", {})))
 
     def encode(self, table: Any) -> Coded:
         """Code the rows of a table; no value of a row can make it fail.

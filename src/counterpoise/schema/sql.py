@@ -13,6 +13,7 @@ from typing import Any
 
 from counterpoise.schema import bins as geometry
 from counterpoise.schema.column import Column
+from counterpoise.schema.quoting import quote_name, quote_text
 from counterpoise.schema.rules import LARGEST_INTEGER, texts
 
 # More stated edges than this are looked up by halving.
@@ -20,24 +21,6 @@ FEW_EDGES = 64
 # A time of day followed by an offset or the name of a zone.
 _ZONED = "':[0-9.]+ *[-+A-Za-z]'"
 _IN_ZONE = "'TIMESTAMP WITH TIME ZONE'"
-
-
-def quote_name(name: str) -> str:
-    """A name as a SQL identifier.
-
-    >>> quote_name('5" pipe')
-    '"5"" pipe"'
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quote_text(text: str) -> str:
-    """A text as a SQL literal.
-
-    >>> quote_text("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("'", "''") + "'"
 
 
 def code_expression(
@@ -49,7 +32,7 @@ def code_expression(
     True
     """
     column.require_complete()
-    missing = _words(missing_values)
+    missing = _words(column, missing_values)
     name = _name(column, source)
     if not column.is_numeric:
         return _category_code(column, name, missing)
@@ -65,7 +48,7 @@ def unit_expression(
 ) -> str:
     """SQL for the unit value of a column, a double between 0 and 1."""
     column.require_complete()
-    missing = _words(missing_values)
+    missing = _words(column, missing_values)
     name = _name(column, source)
     if not column.is_numeric:
         code = _category_code(column, name, missing)
@@ -87,7 +70,7 @@ def value_expression(
 ) -> str:
     """SQL for the value of a numeric column, clamped, on the numeric scale; NULL for null."""
     column.require_complete()
-    value = _read(column, _name(column, source), _words(missing_values))
+    value = _read(column, _name(column, source), _words(column, missing_values))
     return f"CASE WHEN {value} IS NULL THEN NULL ELSE {_clamped(column, value)} END"
 
 
@@ -95,7 +78,7 @@ def text_expression(
     column: Column, source: str | None = None, missing_values: Iterable[str] = ("",)
 ) -> str:
     """SQL for the text that is compared with text categories; NULL for null."""
-    return _text(_name(column, source), _words(missing_values))
+    return _text(_name(column, source), _words(column, missing_values))
 
 
 def _name(column: Column, source: str | None) -> str:
@@ -103,17 +86,26 @@ def _name(column: Column, source: str | None) -> str:
     return quote_name(name)
 
 
-def _words(missing_values: Iterable[str]) -> tuple[str, ...]:
-    return texts(missing_values, "words for null must be a list of texts")
+def _words(column: Column, missing_values: Iterable[str]) -> tuple[str, ...]:
+    own = column.spelling.missing_values
+    return texts(missing_values, "words for null must be a list of texts") if own is None else own
 
 
 def _read(column: Column, name: str, missing: tuple[str, ...]) -> str:
     """The value of a numeric column as a DOUBLE, a DATE or a TIMESTAMP; NULL for null."""
+    spelling = column.spelling
     if column.kind in ("date", "datetime"):
         moment = _moment(name, missing)
+        if spelling.format is not None:
+            is_moment = f"typeof({name}) = 'DATE' OR starts_with(typeof({name}), 'TIMESTAMP')"
+            spelled = spelling.moment_of(_text(name, missing))
+            moment = f"CASE WHEN {is_moment} THEN {moment} ELSE {spelled} END"
         return f"CAST({moment} AS DATE)" if column.kind == "date" else moment
+    if spelling.clock is not None:
+        return spelling.time_of(_text(name, missing))
     number = f"TRY_CAST({name} AS DOUBLE)"
-    read = _by_text(name, _unless_missing(name, number, missing), number)
+    of_text = spelling.number_of(f"CAST({name} AS VARCHAR)") if spelling.is_of_numbers else number
+    read = _by_text(name, _unless_missing(name, of_text, missing), number)
     return f"nullif({read}, {_double(float('nan'))})"
 
 

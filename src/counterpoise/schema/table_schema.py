@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import date as Date
-from datetime import datetime as DateTime
 from typing import Any
 
 from counterpoise.errors import SchemaError
 from counterpoise.schema.column import Column
-from counterpoise.schema.rules import MARKABLE, SOURCES
+from counterpoise.schema.rules import MARKABLE, SOURCES, from_iso
+from counterpoise.schema.spelling import Spelling, words_listed
 
 _TYPES = {"integer": "integer", "continuous": "number", "date": "date", "datetime": "datetime"}
 _KINDS = {type_: kind for kind, type_ in _TYPES.items()}
@@ -27,6 +27,7 @@ _MISSPELT = {
     "exclusiveMinimum": "minimum",
     "exclusiveMaximum": "maximum",
 }
+_DAY = {"minimum": "00:00", "maximum": "23:59:59"}
 _CONSTRAINTS = ("minimum", "maximum", "enum", "required")
 
 
@@ -42,12 +43,7 @@ def parse(descriptor: Any) -> tuple[tuple[Column, ...], tuple[str, ...]]:
     """The columns and the missing values of a Table Schema."""
     if not isinstance(descriptor, Mapping) or not isinstance(descriptor.get("fields"), list):
         raise SchemaError('a Table Schema is an object with a list of "fields"')
-    missing = descriptor.get("missingValues", [""])
-    if not isinstance(missing, list):
-        raise SchemaError("missingValues must be a list of texts")
-    tokens: tuple[Any, ...] = tuple(
-        item.get("value") if isinstance(item, Mapping) else item for item in missing
-    )
+    tokens = words_listed(descriptor.get("missingValues", [""]))
     if not all(isinstance(token, str) for token in tokens):
         raise SchemaError("missingValues must be a list of texts")
     return tuple(_parse_field(field) for field in descriptor["fields"]), tokens
@@ -56,12 +52,13 @@ def parse(descriptor: Any) -> tuple[tuple[Column, ...], tuple[str, ...]]:
 def _describe_column(column: Column) -> dict[str, Any]:
     field: dict[str, Any] = {
         "name": column.name,
-        "type": _TYPES.get(column.kind) or column.category_type,
+        "type": _type(column),
+        **column.spelling.to_dict(),
     }
     constraints: dict[str, Any] = {}
     for key in ("minimum", "maximum"):
         if getattr(column, key) is not None:
-            constraints[key] = _to_json(getattr(column, key))
+            constraints[key] = _to_json(column, getattr(column, key))
     if column.categories is not None and column.categories != (False, True):
         constraints["enum"] = list(column.categories)
     elif column.category_type == "integer" and column.categories is not None:
@@ -78,7 +75,7 @@ def _describe_column(column: Column) -> dict[str, Any]:
     if column.other is not None:
         field["other"] = column.other
     if isinstance(column.bins, tuple):
-        field["bins"] = [_to_json(edge) for edge in column.bins]
+        field["bins"] = [_to_json(column, edge) for edge in column.bins]
     elif column.bins is not None:
         field["bins"] = column.bins
     if column.unit is not None:
@@ -103,15 +100,23 @@ def _parse_field(field: Any) -> Column:
             f"column {name!r}: required, categoriesOrdered and categorical must be true or false"
         )
     type_ = field.get("type", "string")
-    if not isinstance(type_, str) or type_ not in (*_CATEGORY_TYPES, *_KINDS):
-        known = ", ".join(dict.fromkeys((*_CATEGORY_TYPES, *_KINDS)))
+    if not isinstance(type_, str) or type_ not in (*_CATEGORY_TYPES, *_KINDS, "time"):
+        known = ", ".join(dict.fromkeys((*_CATEGORY_TYPES, *_KINDS, "time")))
         raise SchemaError(f"column {name!r}: type must be one of {known}")
     categories = _categories(name, field, constraints)
     in_categories = type_ in ("string", "boolean") or (
         type_ == "integer" and (categories is not None or ordered or categorical)
     )
-    common: dict[str, Any] = {"nullable": not required, "unit": field.get("unit")}
+    spelling = _spelling(name, type_, field)
+    common: dict[str, Any] = {
+        "nullable": not required,
+        "unit": field.get("unit", spelling.unit),
+        "spelling": spelling,
+    }
     bounds: dict[str, Any] = {key: constraints.get(key) for key in ("minimum", "maximum")}
+    if type_ == "time" and "paid" not in str(field.get("source")):
+        # A day has public bounds.
+        bounds |= {key: end for key, end in _DAY.items() if bounds[key] is None}
     if in_categories:
         column = Column(
             name,
@@ -133,13 +138,13 @@ def _parse_field(field: Any) -> Column:
         bins = field.get("bins")
         column = Column(
             name,
-            _KINDS[type_],
+            "integer" if type_ == "time" else _KINDS[type_],
             other=field.get("other"),
-            bins=tuple(_from_json(name, type_, edge) for edge in bins)
+            bins=tuple(_from_json(name, type_, edge, spelling) for edge in bins)
             if isinstance(bins, list)
             else bins,
-            minimum=_from_json(name, type_, bounds["minimum"]),
-            maximum=_from_json(name, type_, bounds["maximum"]),
+            minimum=_from_json(name, type_, bounds["minimum"], spelling),
+            maximum=_from_json(name, type_, bounds["maximum"], spelling),
             **common,
         )
     return column.with_sources(_marks(column, field, constraints))
@@ -182,18 +187,28 @@ def _marks(
     return {key: source for key in MARKABLE if stated.get(key) is not None}
 
 
-def _to_json(bound: Any) -> Any:
+def _type(column: Column) -> str | None:
+    if column.spelling.clock is not None:
+        return "time"
+    return _TYPES.get(column.kind) or column.category_type
+
+
+def _spelling(name: str, type_: str, field: Mapping[str, Any]) -> Spelling:
+    try:
+        return Spelling.from_dict(field, type_)
+    except SchemaError as error:
+        raise SchemaError(f"column {name!r}: {error}") from None
+
+
+def _to_json(column: Column, bound: Any) -> Any:
+    if column.spelling.clock is not None:
+        return column.spelling.time_text(bound)
     return bound.isoformat() if isinstance(bound, Date) else bound
 
 
-def _from_json(name: str, type_: str, value: Any) -> Any:
-    if value is None or type_ not in ("date", "datetime"):
+def _from_json(name: str, type_: str, value: Any, spelling: Spelling) -> Any:
+    if value is None or type_ not in ("date", "datetime", "time"):
         return value
-    try:
-        if type_ == "date":
-            return Date.fromisoformat(value)
-        return DateTime.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise SchemaError(
-            f"column {name!r}: minimum, maximum and edges must be ISO 8601 {type_}s"
-        ) from None
+    if type_ == "time":
+        return spelling.time_number(name, value)
+    return from_iso(name, type_, value)

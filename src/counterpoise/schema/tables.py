@@ -19,6 +19,7 @@ import pandas as pd
 
 from counterpoise.disk import as_path, plainly, system_error, whole_file
 from counterpoise.errors import TableError
+from counterpoise.schema.dialect import DEFAULT, SEPARATOR_WORDS, Dialect
 from counterpoise.schema.files import (
     as_relation,
     connect,
@@ -35,18 +36,21 @@ from counterpoise.schema.incoming import (
     from_polars,
     is_exact,
 )
+from counterpoise.schema.quoting import quote_name, quote_text
 from counterpoise.schema.rules import listed, texts
 from counterpoise.schema.schema import Schema
-from counterpoise.schema.sql import quote_name, quote_text
 
 FORMATS = ("pandas", "polars", "arrow")
 
 
-def read_table(source: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
+def read_table(
+    source: Any, columns: Sequence[str] | None = None, dialect: Dialect = DEFAULT
+) -> pd.DataFrame:
     """A table as a pandas frame; with `columns`, only those of them that it has.
 
     `source` is the path of a .csv, .csv.gz, .tsv or .parquet file, a pandas or polars frame, an
-    Arrow table, or a DuckDB relation. Text in a CSV stays text; an empty field is null.
+    Arrow table, or a DuckDB relation. Text in a CSV stays text; an empty field is null. `dialect`
+    says how a file of text is written.
     """
     if columns is not None:
         columns = texts(columns, "the columns to read must be a list of their names")
@@ -56,9 +60,9 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> pd.DataFram
         frame = source.set_axis(names, axis=1)
         return frame if columns is None else frame[[name for name in columns if name in frame]]
     if is_path(source):
-        names = list(table_columns(source))
+        names = list(table_columns(source, dialect))
         with errors_of(source), connect() as connection:
-            return _fetch(as_relation(source, connection), _chosen(names, columns))
+            return _fetch(as_relation(source, connection, dialect), _chosen(names, columns))
     if isinstance(source, duckdb.DuckDBPyRelation):
         with errors_of(source):
             return _fetch(source, _chosen(list(table_columns(source)), columns))
@@ -74,14 +78,14 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> pd.DataFram
     )
 
 
-def table_columns(source: Any) -> tuple[str, ...]:
+def table_columns(source: Any, dialect: Dialect = DEFAULT) -> tuple[str, ...]:
     """The names of a table's columns, without reading its rows."""
     if isinstance(source, pd.DataFrame):
         return tuple(str(name) for name in source.columns)
     if isinstance(source, duckdb.DuckDBPyRelation):
         return tuple(source.columns)
     if is_path(source):
-        return tuple(file_columns(Path(source)))
+        return tuple(file_columns(Path(source), dialect))
     library = _library(source)
     if library == "polars":
         return tuple(source.collect_schema().names())
@@ -107,10 +111,28 @@ def check_columns(names: Iterable[str], schema: Schema, table: str = "the table"
     refuse_duplicates(names)
     missing = [name for name in schema.names if name not in set(names)]
     if missing:
+        separator = _separator_of(names, schema.names)
+        if separator is not None:
+            raise TableError(
+                f"{table} lacks columns that the schema names, and its header has all of them if "
+                f"{separator} stands between its fields: state it in the schema "
+                f'("dialect": {{"delimiter": "..."}}), or draft the schema from this file again'
+            )
         near = {hit for name in missing for hit in difflib.get_close_matches(name, names, 1)}
         hint = f"; it does have {', '.join(map(repr, sorted(near)))}" if near else ""
         lacking = ", ".join(map(repr, missing))
         raise TableError(f"{table} lacks columns that the schema names: {lacking}{hint}")
+
+
+def _separator_of(names: Sequence[str], wanted: Sequence[str]) -> str | None:
+    """The separator by which a header has all the names that are wanted, in words."""
+    for mark, word in SEPARATOR_WORDS.items():
+        # Whatever the header was split at, one of these put it apart.
+        for joined in (other.join(names) for other in SEPARATOR_WORDS if other != mark):
+            fields = {field.strip().strip('"') for field in joined.split(mark)}
+            if len(fields) > 1 and fields >= {*wanted}:
+                return word
+    return None
 
 
 def _library(source: Any) -> str:

@@ -48,7 +48,8 @@ def learn_domain(vault: Vault, share: Share, delta: float = 0.0) -> Schema:
         part = share.part(1 / len(unknown))
         if "enum" in column.missing:
             found = categories(vault, column.name, part, delta / lists)
-            schema = schema.replace(_with_categories(column, found.values, schema.missing_values))
+            words = schema.words_for_null(column)
+            schema = schema.replace(_with_categories(column, found.values, words))
         else:
             schema = schema.replace(_with_bounds(column, bounds(vault, column.name, part)))
     vault._settle(schema)

@@ -81,7 +81,8 @@ class Vault:
         self._open_storage: Storage | None = None
         public = Schema.read(schema)
         public.require_public()
-        self.schema = public
+        # Spellings and the dialect serve to read the table; what comes out of it has neither.
+        self.schema = public.as_released()
         self.budget = instance_of("budget", budget, Budget, "a Budget", VaultError)
         if ledger is not None:
             instance_of("ledger", ledger, Ledger, "a Ledger, or None", VaultError)

@@ -75,7 +75,7 @@ class Storage(Protocol):
 
 def open_storage(table: Any, schema: Schema, kind: StorageKind = "auto") -> Storage:
     """Open the storage that suits the table; errors never quote what is in it."""
-    check_columns(table_columns(table), schema)
+    check_columns(table_columns(table, schema.dialect), schema)
     is_file = isinstance(table, str | os.PathLike)
     can_stay = is_file or isinstance(table, duckdb.DuckDBPyRelation)
     if kind not in ("auto", "memory", "duckdb"):
@@ -84,5 +84,5 @@ def open_storage(table: Any, schema: Schema, kind: StorageKind = "auto") -> Stor
         raise VaultError("storage='duckdb' takes a file or a DuckDB relation")
     is_small = not can_stay or (is_file and os.path.getsize(table) < _SMALL_FILE)
     if kind == "memory" or (kind == "auto" and is_small):
-        return MemoryStorage(read_table(table, schema.names), schema)
+        return MemoryStorage(read_table(table, schema.names, schema.dialect), schema)
     return DuckDBStorage(table, schema)

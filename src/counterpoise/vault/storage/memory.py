@@ -6,6 +6,7 @@ bounds and categories that were paid for, bins that were chosen.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,8 @@ class MemoryStorage:
     """Codes in memory; counts are remembered, because selection asks for them again."""
 
     def __init__(self, table: pd.DataFrame, schema: Schema):
-        self._schema = schema
+        self._stated = schema
+        self._schema = schema.as_released()
         self._rows = len(table)
         self._cache = CountCache()
         self._raw: pd.DataFrame | None = table[list(schema.names)]
@@ -46,14 +48,17 @@ class MemoryStorage:
         """Rows in each cell of a column coded as `column` says, without the nulls."""
         self.require_uncoded()
         assert self._raw is not None
-        coded = Schema((column,), self._schema.missing_values).encode(self._raw[[column.name]])
+        spelled = replace(column, spelling=self._stated[column.name].spelling)
+        words = self._schema.missing_values
+        coded = Schema((spelled,), words).encode(self._raw[[column.name]])
         return np.bincount(coded.codes[:, 0], minlength=column.size)[: column.cells]
 
     def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
         """The values of a column that the schema does not list, as text, and their counts."""
         self.require_uncoded()
         assert self._raw is not None
-        positions, texts = distinct_texts(self._raw[column], self._schema.missing_values)
+        words = self._schema.words_for_null(self._schema[column])
+        positions, texts = distinct_texts(self._raw[column], words)
         found = np.bincount(positions[positions >= 0], minlength=len(texts))
         present = np.flatnonzero(found)
         return [str(texts[place]) for place in present], found[present]
@@ -82,7 +87,9 @@ class MemoryStorage:
     def _complete(self) -> Coded:
         if self._coded is None:
             self._schema.require_complete()
-            self._coded = self._schema.encode(self._raw)
+            # Read as the private table is spelled, coded as what is released.
+            read = self._schema.read_as(self._stated).encode(self._raw)
+            self._coded = Coded(self._schema, read.codes, read.units)
             self._raw = None
         return self._coded
 

@@ -11,6 +11,7 @@ import contextlib
 import math
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -28,7 +29,8 @@ from counterpoise.schema import (
     unit_expression,
 )
 from counterpoise.schema.files import connect
-from counterpoise.schema.sql import quote_name, text_expression
+from counterpoise.schema.quoting import quote_name
+from counterpoise.schema.sql import text_expression
 from counterpoise.vault.storage.cache import CountCache
 
 _MEMORY_LIMIT = "1GB"
@@ -45,10 +47,11 @@ class DuckDBStorage:
     """A file or a DuckDB relation; every question is a scan, and counts are remembered."""
 
     def __init__(self, table: Any, schema: Schema):
-        self._schema = schema
+        self._stated = schema
+        self._schema = schema.as_released()
         self._connection = connect(memory_limit=_MEMORY_LIMIT)
         self._connection.execute("SET preserve_insertion_order = false")
-        self._relation = as_relation(table, self._connection)
+        self._relation = as_relation(table, self._connection, schema.dialect)
         self._is_ours = self._relation is not table
         self._kept = "" if self._is_ours else f"counterpoise_{uuid.uuid4().hex}"
         self._cache = CountCache()
@@ -73,7 +76,7 @@ class DuckDBStorage:
     def unit_counts(self, column: str, cells: int) -> np.ndarray:
         """Rows in each of `cells` equal parts of a column's range, without the nulls."""
         described = self._schema[column]
-        unit = unit_expression(described, missing_values=self._schema.missing_values)
+        unit = self._unit(described)
         code = self._code(described)
         null = -1 if described.null_code is None else described.null_code
         return self._group(
@@ -99,8 +102,7 @@ class DuckDBStorage:
         """All rows, at most about `rows` at a time."""
         self._schema.require_complete()
         columns = [
-            f"{self._code(column)} AS c{i}, "
-            f"{unit_expression(column, missing_values=self._schema.missing_values)} AS u{i}"
+            f"{self._code(column)} AS c{i}, {self._unit(column)} AS u{i}"
             for i, column in enumerate(self._schema)
         ]
         for frame in self._stream(", ".join(columns), rows):
@@ -182,7 +184,14 @@ class DuckDBStorage:
         return tables
 
     def _code(self, column: Column) -> str:
-        return code_expression(column, missing_values=self._schema.missing_values)
+        return code_expression(self._spelled(column), missing_values=self._schema.missing_values)
+
+    def _unit(self, column: Column) -> str:
+        return unit_expression(self._spelled(column), missing_values=self._schema.missing_values)
+
+    def _spelled(self, column: Column) -> Column:
+        """A column as the private table spells it; what comes out is of the released one."""
+        return replace(column, spelling=self._stated[column.name].spelling)
 
     def _group(self, expression: str, cells: int, condition: str = "true") -> np.ndarray:
         found = self._ask(
