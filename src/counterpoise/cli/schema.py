@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from counterpoise.cli.options import PATH
+from counterpoise.cli.options import PATH, many
 
 if TYPE_CHECKING:
     from counterpoise.schema import Schema
@@ -15,8 +16,18 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Examples:
   counterpoise schema patients.csv -o patients.json
+  counterpoise schema patients.csv --separator ';' --decimal , --missing NA
   counterpoise schema patients.json --accept age.minimum --pay diagnosis
 """
+
+
+drafting_options = many(
+    click.option("--separator", metavar="CHAR", help="Between fields; tab is a tab."),
+    click.option("--decimal", metavar="CHAR", help="The decimal mark: a point or a comma."),
+    click.option("--encoding", metavar="NAME", help="Of the file: utf-8, windows-1252, ..."),
+    click.option("--missing", multiple=True, metavar="TEXT", help="Stands for null; only these."),
+    click.option("--keep", multiple=True, metavar="COLUMN", help="Draft it, identifier or not."),
+)
 
 
 @click.command("schema", epilog=_EPILOG)
@@ -24,6 +35,7 @@ Examples:
 @click.option("-o", "--out", type=PATH, help="Where to write the schema.")
 @click.option("--accept", multiple=True, metavar="COLUMN[.KEY]", help="Confirm as public.")
 @click.option("--pay", multiple=True, metavar="COLUMN[.KEY]", help="Let the budget estimate it.")
+@drafting_options
 @click.option("--json", "as_json", is_flag=True, help="Print the schema as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def command(
@@ -31,14 +43,21 @@ def command(
     out: Path | None,
     accept: tuple[str, ...],
     pay: tuple[str, ...],
+    separator: str | None,
+    decimal: str | None,
+    encoding: str | None,
+    missing: tuple[str, ...],
+    keep: tuple[str, ...],
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Draft a schema from a table (SOURCE.csv, .parquet), or review a schema (SOURCE.json).
 
     A draft is read off the private table: every value in it is marked "source": "data", and no
-    release is made with it until each is confirmed as public knowledge or paid for.
+    release is made with it until each is confirmed as public knowledge or paid for. How the file
+    is written, its decimal mark and its words for null are looked for unless they are stated.
     """
+    from counterpoise.cli.console import notes
     from counterpoise.disk import plainly
     from counterpoise.errors import SchemaError
     from counterpoise.schema import Schema, draft_schema
@@ -46,7 +65,20 @@ def command(
     if out is not None:
         _check_target(out, source)
     is_schema = source.suffix == ".json"
-    schema = Schema.read(source) if is_schema else draft_schema(source)
+    if is_schema:
+        if separator or decimal or encoding or missing or keep:
+            raise click.UsageError("how to read a table is stated when a schema is drafted from it")
+        schema = Schema.read(source)
+    else:
+        with notes(quiet):
+            schema = draft_schema(
+                source,
+                separator="\t" if separator in ("tab", "\\t") else separator,
+                decimal=decimal,
+                encoding=encoding,
+                missing=missing or None,
+                keep=keep,
+            )
     for place in accept:
         schema = schema.accept(*_split(schema, place))
     for place in pay:
@@ -62,6 +94,8 @@ def command(
     if as_json or quiet:
         return
     click.echo(schema_lines(schema))
+    if reading := reading_lines(schema):
+        click.echo(reading)
     if target is not None:
         click.echo(f"written to {target}")
     if schema.unconfirmed:
@@ -121,3 +155,24 @@ def schema_lines(schema: Schema) -> str:
         nulls = "yes" if column.nullable else "no"
         lines.append((column.name, column.kind, domain, nulls, *sources))
     return aligned(lines, len(lines[0]))
+
+
+def reading_lines(schema: Schema) -> str:
+    """How a schema reads its table, where that is not plain: the file, then column by column.
+
+    >>> from counterpoise.schema import Column, Schema, Spelling
+    >>> born = Column.date("born", "1900-01-01", "2020-12-31", spelling=Spelling("%d/%m/%Y"))
+    >>> print(reading_lines(Schema([born])))
+    born is read by format '%d/%m/%Y'
+    """
+    said = []
+    if stated := schema.dialect.to_dict():
+        said.append(f"the file is read by {_stated(stated)}")
+    for column in schema:
+        if stated := column.spelling.to_dict():
+            said.append(f"{column.name} is read by {_stated(stated)}")
+    return "\n".join(said)
+
+
+def _stated(stated: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value!r}" for key, value in stated.items())
