@@ -35,11 +35,18 @@ class CountNoise:
         ratio = math.exp(-1 / self.scale)
         return max(math.sqrt(2 * ratio) / -math.expm1(-1 / self.scale), LEAST_DEVIATION)
 
-    def exceeded_by_chance(self, cells: int, chance: float) -> float:
-        """A height that none of `cells` draws exceeds, but for about `chance`."""
+    def exceeded_by_chance(self, draws: int, chance: float, terms: int = 1) -> float:
+        """A height that none of `draws` sums of `terms` exceeds, but for about `chance`."""
+        tail = math.log(draws / chance)
         if self.law == "gaussian":
-            return self.scale * math.sqrt(2 * math.log(cells / chance))
-        return self.scale * math.log(cells / chance)
+            return self.scale * math.sqrt(2 * terms * tail)
+        if terms == 1:
+            return self.scale * tail
+        # Chernoff: P(sum > t) <= exp(-u t / b) (1 - u^2)^-terms for 0 < u < 1, as the moments of
+        # the discrete law are at most those of the continuous one, 1 / (1 - u^2).
+        tilts = np.linspace(0.01, 0.99, 99)
+        heights = (tail - terms * np.log1p(-(tilts**2))) / tilts
+        return self.scale * float(heights.min())
 
     def add(self, noise: Noise, values: np.ndarray) -> np.ndarray:
         """Exact integers in, noised integers out."""
