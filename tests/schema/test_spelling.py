@@ -264,3 +264,14 @@ def test_what_is_released_has_no_spelling_left():
     made = plain.decode(codes, np.random.default_rng(0))
     assert plain.encode(made).codes.tolist() == codes.tolist()
     assert schema.restore(made)["t"].tolist() == made["t"].tolist()
+
+
+def test_a_column_that_is_replaced_keeps_its_spelling_unless_another_is_stated():
+    spelling = Spelling(decimal=",", missing_values=("", "?"))
+    schema = Schema([Column.continuous("x", 0, 9, spelling=spelling), Column.boolean("y")])
+    assert schema.replace(Column.continuous("x", 0, 99))["x"].spelling == spelling
+    stated = Spelling(decimal=",", group=".")
+    assert schema.replace(Column.continuous("x", 0, 99, spelling=stated))["x"].spelling == stated
+    words = Spelling(missing_values=("", "?"))
+    assert schema.replace(Column.categorical("x", ["a"]))["x"].spelling == words
+    assert schema.replace(Column.categorical("x", ["?"]))["x"].spelling == Spelling()

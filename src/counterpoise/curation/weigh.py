@@ -93,7 +93,8 @@ def weigh(
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
     plan = plan_weigh(schema, budget, method, target)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
-    rows = _public_table(synthetic, plan.schema)
+    # However the private table is written, this one is plain: points, ISO dates, commas.
+    rows = _public_table(synthetic, plan.schema.as_released())
     _warn_once()
     asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
     kept = open_work(work, request(plan) | asked, plan, private=seed is None)

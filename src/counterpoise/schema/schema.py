@@ -24,6 +24,7 @@ from counterpoise.schema import table_schema
 from counterpoise.schema.column import Column
 from counterpoise.schema.dialect import DEFAULT, Dialect
 from counterpoise.schema.rules import is_writable, listed, texts
+from counterpoise.schema.spelling import PLAIN, Spelling
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,10 +140,16 @@ class Schema:
         return replace(self, columns=columns, dialect=stated.dialect)
 
     def replace(self, column: Column) -> Schema:
-        """The schema with the column of the same name replaced."""
+        """The schema with the column of the same name replaced.
+
+        A column that states no spelling keeps that of the one whose place it takes, as far as it
+        has room for it: other bounds do not change how the table is written.
+        """
         if not isinstance(column, Column):
             raise SchemaError("a column of a schema is replaced by a Column value")
         position = self.index(column.name)
+        if column.spelling == PLAIN:
+            column = _spelled_like(column, self.columns[position].spelling)
         columns = (*self.columns[:position], column, *self.columns[position + 1 :])
         return replace(self, columns=columns)
 
@@ -302,3 +309,13 @@ class Schema:
             for key, mark in column.sources
             if mark == source
         )
+
+
+def _spelled_like(column: Column, spelling: Spelling) -> Column:
+    if {*(spelling.missing_values or ())} & {str(each) for each in column.categories or ()}:
+        return column
+    try:
+        return replace(column, spelling=spelling)
+    except SchemaError:
+        # A column of another kind, which is spelled in another way.
+        return replace(column, spelling=spelling.without_reading())
