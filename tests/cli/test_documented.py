@@ -75,13 +75,8 @@ def test_the_curators_tutorial_runs_in_the_shell(workplace, capsys):
             low, high = bounds[field["name"]]
             field["constraints"] |= {"minimum": low, "maximum": high}
     Path("patients.json").write_text(json.dumps(schema), encoding="utf-8")
-    public = counterpoise.Schema(
-        [
-            counterpoise.Column.boolean("smoker"),
-            counterpoise.Column.continuous("systolic", 60, 220, nullable=True),
-        ]
-    )
-    public.write("public.json")
+    public = counterpoise.Schema.read("patients.json").select(["smoker", "systolic"])
+    public.accept("smoker").accept("systolic").write("public.json")
     made = pd.DataFrame({"smoker": [True, False] * 500, "systolic": np.linspace(80, 200, 1000)})
     made.to_csv("other_tool.csv", index=False)
     run_as_shown([review, *others], capsys)
