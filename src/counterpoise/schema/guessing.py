@@ -28,19 +28,8 @@ SAMPLE = 1000
 # otherwise, and those that only stand out among numbers and dates.
 _CERTAIN = ("", "na", "n/a", "#n/a", "#na", "<na>", "null", "(null)", "nan", "?", "#null!")
 _LIKELY = (
-    "none",
-    "nil",
-    "-",
-    "--",
-    "---",
-    ".",
-    "..",
-    "...",
-    "–",
-    "—",
-    "n.a.",
-    "missing",
-    "unknown",
+    *("none", "nil", "-", "--", "---", ".", "..", "...", "–", "—", "*", "n", "nd", "n.d."),
+    *("n.a.", "missing", "unknown"),
 )
 
 _SIGN = re.compile(r"US\$|R\$|[$€£¥₹%‰]|\b(?:USD|EUR|GBP|CHF|JPY|NOK|SEK|DKK|kr)\b")
@@ -199,7 +188,10 @@ def _times(reader: TextReader, texts: np.ndarray) -> Guess | None:
 def _numbers(reader: TextReader, texts: np.ndarray, habits: Habits) -> Guess | None:
     signs = {*_SIGN.findall(texts[0])}
     sign = signs.pop() if len(signs) == 1 else ""
+    has_digits = any(letter.isdigit() for letter in texts[0])
     for spelling in _number_spellings(habits):
+        if not has_digits and spelling != PLAIN:
+            continue
         is_plain = spelling == PLAIN and not sign
         bare = replace(spelling, bare=not sign)
         condition = _PLAIN_NUMBER if is_plain else _spells_number(bare, sign)
