@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -25,12 +25,19 @@ from counterpoise.weights.tail import find_tail, fit_tail
 from counterpoise.weights.weights import Weights
 
 Level = Literal["fine", "caution", "do not use"]
+LEVELS: tuple[Level, ...] = get_args(Level)  # from good to bad
 
-_LIGHTER = "refine them (truncate, smooth or temper), draw more rows, or weigh by fewer features"
+_LIGHTER = (
+    "refine the weights (truncate, smooth or temper), draw more rows, or weigh by fewer features"
+)
 _OTHER_ROWS = "use the rows unweighted, or a synthesizer that is closer to the private table"
-_SHORTER_TAIL = "refine them (truncate or temper) and diagnose again, or weigh by fewer features"
-
-_CLOSER = "draw more rows, weigh by fewer features, or take a synthesizer that is closer"
+_SHORTER_TAIL = (
+    "refine the weights (truncate or temper) and diagnose them again, or weigh by fewer features"
+)
+_CLOSER = (
+    "draw more rows, weigh by fewer features, or take a synthesizer that is closer to the private "
+    "table"
+)
 
 # Less than this of a known difference is worth a word.
 LEAST_REACHED = 2 / 3
@@ -153,7 +160,7 @@ def diagnose(weights: Weights) -> Diagnosis:
     tail shape (k-hat)     -0.08 (below 0.5 is fine)
     tail share             0.60%
     infinite variance      p = 1
-    verdict                fine: no few rows decide the estimates
+    verdict                fine: the weights rest on enough rows
     >>> diagnose(Weights(5 * generator.normal(size=10_000))).verdict.level
     'do not use'
     """
@@ -234,10 +241,10 @@ def _verdict(found: Diagnosis) -> Verdict:
     if found.tail_shape == -math.inf:
         return Verdict("fine", "all weights are equal", "")
     size, fraction = found.effective_sample_size, found.effective_fraction
-    counted = f"the weighted rows count as {size:,.0f} of {found.rows:,}"
-    heaviest = f"one row has {found.largest_share:.1%} of the weight"
+    counted = f"weighted, the {found.rows:,} rows tell no more than {size:,.0f} equal ones would"
+    heaviest = f"a single row carries {found.largest_share:.1%} of all the weight"
     shape = found.tail_shape
-    heavy = f"the largest weights have a heavy tail (k-hat {shape:.2f})"
+    heavy = f"a few very large weights decide the estimates (tail shape k-hat {shape:.2f})"
     tail_counts = found.tail_share > max(found.yardstick, LEAST_TAIL)
     if size < 30 and fraction < 0.5:
         return Verdict("do not use", counted, _OTHER_ROWS)
@@ -253,13 +260,18 @@ def _verdict(found: Diagnosis) -> Verdict:
         return Verdict("caution", heavy, _SHORTER_TAIL)
     test = found.finite_variance
     if tail_counts and test is not None and test.score_p_value < 0.01:
-        return Verdict("caution", "the weights seem to have no finite variance", _SHORTER_TAIL)
+        wild = "the largest weights differ so much that no error can be stated (infinite variance)"
+        return Verdict("caution", wild, _SHORTER_TAIL)
     if math.isnan(shape) and fraction < 0.9:
-        return Verdict("caution", "too few weights differ to judge their tail", "draw more rows")
+        few = "too few weights differ to tell whether the largest of them are too large"
+        return Verdict("caution", few, "draw more rows")
     if found.reached < LEAST_REACHED:
-        short = f"the weights make up for {found.reached:.0%} of the known difference in all means"
+        short = (
+            f"the weights make up for only {found.reached:.0%} of the difference that was measured "
+            "between the synthetic and the private table"
+        )
         return Verdict("caution", short, _CLOSER)
-    return Verdict("fine", "no few rows decide the estimates", "")
+    return Verdict("fine", "the weights rest on enough rows", "")
 
 
 def _shape_in_words(shape: float) -> str:
