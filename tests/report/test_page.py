@@ -80,6 +80,16 @@ def test_the_verdict_is_in_plain_words_with_its_reason_and_the_way_out(release, 
     assert "Few rows count. The way out: draw more rows." in shown
 
 
+def test_the_page_says_what_the_replicates_rest_on(release):
+    found = release.card["replicates"]
+    worst = f"the worst of them counts as {found['worst_effective_sample_size']:,.0f} rows"
+    assert worst in release_page(release)
+    columns = release.replicates.astype(float)
+    columns[:, 0] = np.arange(len(columns)) < 2
+    doubtful = release_page(release.reweighted(release.weights, columns))
+    assert "The error bars rest on few rows: 1 of the 10 replicate weights" in doubtful
+
+
 def test_equal_weights_are_said_to_change_nothing(release):
     made = judged(release.unweighted(), "fine", "all weights are equal", "")
     shown = release_page(made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from counterpoise.bundle.release import WEIGHT, Release
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
 from counterpoise.weights import WeightModel, Weights
+from counterpoise.weights.diagnostics import Verdict
+from counterpoise.weights.judge_replicates import JudgedReplicates, judge_replicates, worse
 from counterpoise.weights.protocol import redrawable
 from counterpoise.weights.replicates import replicate_weights
 
@@ -37,8 +39,9 @@ def assemble(
     `card` states the methods and the population; the rest of it is added here.
     """
     found = weight_model.weigh(synthetic)
+    weights = found.normalised
     population = card["population"]
-    columns = None
+    judged = None
     if replicates:
         columns = replicate_weights(
             weight_model,
@@ -48,13 +51,11 @@ def assemble(
             synthesizer=redrawable(synthesizer),
             seed=seed,
         )
-    made = card | {
-        "rows": len(synthetic),
-        "weights": card["weights"] | found.diagnostics(),
-        "replicates": describe_replicates(replicates),
-    }
-    table = synthetic.assign(**{WEIGHT: found.normalised})
-    return Release(table, schema, made, columns, models=models, work=work)
+        judged = judge_replicates(weights, columns)
+    made = card | {"rows": len(synthetic)} | _judgement(card["weights"], found, judged)
+    table = synthetic.assign(**{WEIGHT: weights})
+    kept = None if judged is None else judged.columns
+    return Release(table, schema, made, kept, models=models, work=work)
 
 
 def sample(release: Release, rows: int, seed: int | None = None) -> Release:
@@ -86,17 +87,33 @@ def reweighted(
     rows = len(release.table)
     normalised = _averaging_to_one("weights", weights, rows, 1)
     columns = None if replicates is None else _averaging_to_one("replicates", replicates, rows, 2)
+    # Replicates that somebody chose are judged, and left as they are.
+    judged = None if columns is None else judge_replicates(normalised, columns, bound=False)
     made = release.card.get("weights", {})
     with np.errstate(divide="ignore"):
         # Other weights make up for no more of the difference than was known to be made up for.
         found = Weights(np.log(normalised), reached=made.get("reached", 1.0))
-    card = release.card | {
-        "weights": made | found.diagnostics() | {"reweighted": True},
-        "replicates": describe_replicates(0 if columns is None else columns.shape[1]),
-        "model": {"saved": False, "reason": "its weights were replaced"},
-    }
+    card = (
+        release.card
+        | _judgement(made | {"reweighted": True}, found, judged)
+        | {"model": {"saved": False, "reason": "its weights were replaced"}}
+    )
     table = release.table.assign(**{WEIGHT: normalised})
     return replace(release, table=table, card=card, replicates=columns, accepted=False, models=None)
+
+
+def _judgement(
+    made: dict[str, Any], found: Weights, judged: JudgedReplicates | None
+) -> dict[str, Any]:
+    """What a card says of weights and their replicates; the verdict is the worse one of both."""
+    weights = made | found.diagnostics()
+    # A table without rows has nothing to be judged by.
+    if judged is None or not judged.columns.size:
+        count = 0 if judged is None else judged.columns.shape[1]
+        return {"weights": weights, "replicates": describe_replicates(count, None)}
+    weights["verdict"] = asdict(worse(Verdict(**weights["verdict"]), judged.verdict))
+    replicates = describe_replicates(judged.columns.shape[1], judged.to_dict())
+    return {"weights": weights, "replicates": replicates}
 
 
 def _averaging_to_one(name: str, weights: np.ndarray, rows: int, dimensions: int) -> np.ndarray:

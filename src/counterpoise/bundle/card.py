@@ -62,11 +62,15 @@ def guarantee(card: Mapping[str, Any]) -> str:
     return f"private: {spent}" + "".join(f"; {limit}" for limit in limits)
 
 
-def describe_replicates(count: int) -> dict[str, Any] | None:
-    """What the replicate weights are, in the words of survey packages."""
+def describe_replicates(count: int, found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What the replicate weights are, in the words of survey packages; None when there are none.
+
+    `found` is what is known of them beside that, such as their effective sample sizes.
+    """
     if count == 0:
         return None
     return {
+        **(found or {}),
         "count": count,
         "scale": 1 / count,
         "centred_on": "the full estimate",

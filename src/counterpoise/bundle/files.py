@@ -91,7 +91,11 @@ def _card_as_written(release: Release) -> dict[str, Any]:
     """The card, true of what is there: a release can be put together from parts of others."""
     card = dict(release.card)
     count = 0 if release.replicates is None else release.replicates.shape[1]
-    card |= {"rows": len(release.table), "replicates": describe_replicates(count)}
+    found = card.get("replicates")
+    # What was found of other replicates says nothing of these.
+    same = isinstance(found, Mapping) and found.get("count") == count
+    described = describe_replicates(count, found if same else None)
+    card |= {"rows": len(release.table), "replicates": described}
     if release.models is None and _says_saved(card):
         card["model"] = {"saved": False, "reason": "it was left out"}
     return card

@@ -60,6 +60,19 @@ def number(low: float = -math.inf, high: float = math.inf) -> Rule:
     return Rule(f"a number{within}", lambda value: _is_number(value) and low <= value <= high)
 
 
+def numbers(low: float) -> Rule:
+    """A list of finite numbers from `low`.
+
+    >>> numbers(0).holds([1, 2.5]), numbers(0).holds([-1]), numbers(0).holds(1)
+    (True, False, False)
+    """
+    each = number(low)
+    return Rule(
+        f"a list of numbers from {low:g}",
+        lambda value: isinstance(value, list) and all(map(each.holds, value)),
+    )
+
+
 def whole(low: int) -> Rule:
     """A whole number from `low`."""
     return Rule(
@@ -131,6 +144,12 @@ CARD: Mapping[str, Rule] = {
     "replicates.scale": number(0),
     "replicates.centred_on": TEXT,
     "replicates.variance": TEXT,
+    # Kish's effective sample sizes of the replicates; a release of an earlier version has none.
+    "replicates.effective_sample_sizes": numbers(0).if_any(),
+    "replicates.worst_effective_sample_size": number(0).if_any(),
+    "replicates.median_effective_sample_size": number(0).if_any(),
+    "replicates.bounded": whole(0).if_any(),
+    "replicates.worst_before_bounding": number(0).if_any(),
 }
 SPEND: Mapping[str, Rule] = {
     "stage": TEXT,
@@ -155,6 +174,10 @@ def check_card(card: Any) -> None:
         raise BundleError("the card: a seeded release cannot have a private ledger")
     if card["weights"]["effective_sample_size"] > card["rows"] * (1 + 1e-9):
         raise BundleError("the card: weights.effective_sample_size is more than the rows")
+    replicates = card["replicates"] or {}
+    sizes = replicates.get("effective_sample_sizes")
+    if sizes is not None and len(sizes) != replicates["count"]:
+        raise BundleError("the card: replicates.effective_sample_sizes: expected one a replicate")
 
 
 def check_fields(values: Any, rules: Mapping[str, Rule], what: str) -> None:

@@ -119,12 +119,7 @@ def _weights(release: Release, replicates: int) -> dict[str, Any]:
     zeros = int((weights == 0).sum())
     if zeros:
         facts.append(f"{zeros:,} rows have the weight zero and are not used.")
-    facts.append(
-        f"{replicates} replicate weights give every estimate an interval that includes the "
-        "privacy noise."
-        if replicates
-        else "There are no replicate weights, and so no honest intervals."
-    )
+    facts.extend(_replicates(release.card.get("replicates") or {}, replicates))
     return {
         "kind": kind,
         "headline": headline,
@@ -133,6 +128,29 @@ def _weights(release: Release, replicates: int) -> dict[str, Any]:
         "facts": facts,
         "chart": weights_histogram(weights) if differ else None,
     }
+
+
+def _replicates(found: dict[str, Any], count: int) -> list[str]:
+    """The replicate weights in plain words."""
+    if not count:
+        return ["There are no replicate weights, and so no honest intervals."]
+    facts = [
+        f"{count} replicate weights give every estimate an interval that includes the privacy "
+        "noise."
+    ]
+    if "worst_effective_sample_size" in found:
+        facts.append(
+            "Of these, the middle one counts as "
+            f"{found['median_effective_sample_size']:,.0f} equally weighted rows, and the worst of "
+            f"them counts as {found['worst_effective_sample_size']:,.0f} rows."
+        )
+    if found.get("bounded"):
+        facts.append(
+            f"{found['bounded']} of them counted as too few rows (the worst as "
+            f"{found['worst_before_bounding']:,.1f}) and were pulled towards the weights: "
+            "intervals may be too narrow."
+        )
+    return facts
 
 
 def _relations(release: Release) -> list[tuple[str, Markup, float, float]]:
