@@ -30,11 +30,14 @@ def report(tmp_path_factory):
         [
             cp.Column.boolean("ill"),
             cp.Column.continuous("dose", 0, 10),
+            cp.Column.continuous("cost", 0, 1e9, bins=(0, 10, 1000, 100_000, 1e9)),
             cp.Column.categorical("a_rather_long_name_of_a_column_without_spaces", ["a", "b"]),
         ]
     )
-    rows = pd.DataFrame({"ill": [True, False] * 400, "dose": [1.0, 5.0] * 400})
-    rows[schema.names[2]] = ["a", "a", "b", "b"] * 200
+    rows = pd.DataFrame(
+        {"ill": [True, False] * 400, "dose": [1.0, 5.0] * 400, "cost": [5.0, 500.0] * 400}
+    )
+    rows[schema.names[-1]] = ["a", "a", "b", "b"] * 200
     made = cp.release(rows, schema, 2.0, 1e-6, rows=200, synthesizer="independent")
     return made.save(tmp_path_factory.mktemp("browser") / "out") / "report.html"
 

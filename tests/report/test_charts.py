@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from counterpoise.report.charts import budget_bar, categories, histogram, weights_histogram
+from counterpoise.report.charts import budget_bar, categories, weights_histogram
 
 
 def widths(chart):
@@ -19,12 +19,6 @@ def test_a_category_has_bars_in_proportion_to_its_shares():
     assert grey == other_grey
     assert other_blue / blue == pytest.approx(3)
     assert grey / other_blue == pytest.approx(2 / 3, rel=1e-3)
-
-
-def test_the_line_of_a_histogram_is_at_the_weighted_shares():
-    chart = histogram(np.array([0.5, 0.5]), np.array([0.0, 1.0]), ["a", "b"], ("0", "1"))
-    heights = [float(y) for y in re.findall(r"L[\d.]+ ([\d.]+)", chart)]
-    assert heights == [72, 72, 0, 0, 72]
 
 
 def test_the_budget_is_cut_by_what_each_stage_took():

@@ -44,11 +44,13 @@ def test_the_page_has_every_part_that_a_reader_needs(release, page):
         "The weights",
         "What was spent",
         "The columns",
+        "The pairs of columns",
+        "Some rows",
         "The schema",
         "How it was made",
         "How to use it",
     ):
-        assert f"<h2>{heading}</h2>" in page
+        assert re.search(rf'<h2 id="\w+">{heading}</h2>', page)
     for name in release.schema.names:
         assert f"<h3>{name}</h3>" in page
     for spend in release.ledger.to_frame()["query"]:
@@ -204,7 +206,7 @@ def test_very_many_bins_are_drawn_together():
     )
     table = pd.DataFrame(
         {
-            "income": [0, 999, 1000, 99_999],
+            "income": [50_000, 50_999, 51_000, 99_999],
             "dose": [0.0, 0.5, 0.9, 1.0],
             "at": pd.to_datetime(["2000-01-01", "2010-01-01", "2012-01-01", "2020-01-01"]),
             "zip": ["000000", "000001", "050000", "099999"],
@@ -213,9 +215,9 @@ def test_very_many_bins_are_drawn_together():
     page = release_page(release_of(schema, table))
     assert len(page) < 150_000  # it had 45 MB with a bar a bin
     assert "100,000 bins, drawn as 100 bars" in page
-    # Two of the four rows are in the first bar, which holds the first thousand bins.
-    assert "0 to 999: 50.0% unweighted, 50.0% weighted" in page
-    assert "1000 to 1999: 25.0% unweighted" in page
+    # Two of the four rows are in one bar, which holds a thousand bins.
+    assert "50,000 to 50,999: 50.0% unweighted, 50.0% weighted" in page
+    assert "51,000 to 51,999: 25.0% unweighted" in page
     assert "99,993 others" in page
 
 
@@ -248,6 +250,70 @@ def test_very_many_columns_and_looks_end_with_how_many_more_there_are():
     assert f"{len(many):,} looks at the private table" in page
     assert f"and {len(many) - 300:,} more, listed in datapackage.json" in page
     assert len(page) < 150_000
+
+
+def test_the_contents_lead_to_every_part(page):
+    linked = re.findall(r'<li><a href="#(\w+)">', page)
+    assert linked == re.findall(r'<h2 id="(\w+)">', page)
+
+
+def test_what_is_folded_on_other_pages_is_open_and_uncut_in_print(page):
+    assert page.count("<details open>") == page.count("<details") == 2
+    printed = page[page.index("@media print") : page.index("</style>")]
+    assert ".long { max-height: none; }" in printed
+    assert re.search(r"\.box,[^}]*break-inside: avoid", page)
+
+
+def test_the_first_rows_are_shown_and_said_to_be_synthetic(release, page):
+    part = page[page.index('<h2 id="rows">') : page.index('<h2 id="schema">')]
+    assert "They are synthetic" in part
+    lines = [re.findall(r"<t[dh]>(.*?)</t[dh]>", line) for line in part.split("<tr>")[1:]]
+    assert lines[0] == [*release.schema.names, "weight"]
+    assert len(lines) == 11
+    shown = [None if value == "null" else value for value in (line[1] for line in lines[1:])]
+    expected = release.table["grade"].head(10)
+    assert shown == expected.astype(object).where(expected.notna(), None).tolist()
+    assert [line[0] for line in lines[1:]] == release.table["sex"].head(10).astype(str).tolist()
+
+
+def test_the_schema_says_how_many_values_of_a_column_are_null(release, page):
+    nulls = release.table["grade"].isna()
+    weighted = float(np.average(nulls, weights=release.weights))
+    assert f"<td>{nulls.mean():.1%}, weighted {weighted:.1%}</td>" in page
+    assert page.count("<td>none</td>") == 3
+
+
+def test_every_chart_has_words_for_those_who_do_not_see_it(page):
+    charts = re.findall(r"<svg[^>]*>", page)
+    assert charts
+    for chart in charts:
+        assert 'role="img"' in chart
+        assert re.search(r'aria-label="[^"]{15,}"|aria-hidden="true"', chart)
+
+
+def test_the_error_bars_are_the_intervals_of_the_shares(release, page):
+    share = release.proportion("sex", "F")
+    assert (
+        f"F: {(release.table['sex'] == 'F').mean():.1%} unweighted, "
+        f"{share.value:.1%} weighted ± {share.interval()[1] - share.value:.1%}" in page
+    )
+    assert " ± " not in release_page(release.unweighted()).split("How to use it")[0]
+
+
+def test_the_pairs_are_drawn_twice_unless_the_weights_are_equal(release, page):
+    pairs = page[page.index('<h2 id="pairs">') : page.index('<h2 id="rows">')]
+    assert pairs.count("sex × age: ") >= 2
+    assert "With their weights" in pairs
+    plain = release_page(release.unweighted())
+    assert plain.count("sex × age: ") == 1
+    assert "<h3>With their weights</h3>" not in plain
+
+
+def test_a_column_by_itself_has_no_pairs():
+    schema = cp.Schema([cp.Column.boolean("ill")])
+    page = release_page(release_of(schema, pd.DataFrame({"ill": [True, False]})))
+    assert "The pairs of columns" not in page
+    assert "#pairs" not in page
 
 
 def test_long_names_are_cut():

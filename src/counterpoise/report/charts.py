@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from markupsafe import Markup
 
+from counterpoise.report.scales import number_text
+
 PLAIN, WEIGHTED = "#cfcbc3", "#1f6f93"
 STAGE_COLOURS = ("#1f6f93", "#c26b3a", "#6a8f4e", "#8a6bab", "#b8962e")
 
@@ -19,71 +21,111 @@ _WIDTH = 300
 _AXIS = 16  # height of the line of labels below a chart
 
 
-def histogram(
-    plain: np.ndarray, weighted: np.ndarray, labels: Sequence[str], ends: tuple[str, str]
+def categories(
+    plain: np.ndarray,
+    weighted: np.ndarray,
+    labels: Sequence[str],
+    errors: np.ndarray | None = None,
+    said: str = "",
 ) -> Markup:
-    """Bins side by side: grey bars without weights, and a blue line with them.
-
-    `labels` are shown on hovering, `ends` below the first and the last bin.
-
-    >>> chart = histogram(np.array([0.5, 0.5]), np.array([0.2, 0.8]), ["low", "high"], ("0", "9"))
-    >>> chart.count("<rect"), chart.count("<path")
-    (2, 1)
-    """
-    height = 72
-    tallest = max(float(plain.max(initial=0)), float(weighted.max(initial=0)), 1e-12)
-    width = _WIDTH / max(len(plain), 1)
-    gap = 1 if width > 4 else 0
-    parts = [_opening(height + _AXIS)]
-    steps = [f"M0 {height}"]
-    for place, (left, right, label) in enumerate(zip(plain, weighted, labels, strict=True)):
-        tall, top = height * float(left) / tallest, height * (1 - float(right) / tallest)
-        parts.append(
-            Markup(
-                '<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill="{}">'
-                "<title>{}: {:.1%} unweighted, {:.1%} weighted</title></rect>"
-            ).format(place * width, height - tall, width - gap, tall, PLAIN, label, left, right)
-        )
-        steps.append(f"L{place * width:.2f} {top:.2f}L{(place + 1) * width:.2f} {top:.2f}")
-    steps.append(f"L{_WIDTH} {height}")
-    parts.append(
-        Markup('<path d="{}" fill="none" stroke="{}" stroke-width="1.6"/>').format(
-            "".join(steps), WEIGHTED
-        )
-    )
-    parts.append(_text(0, height + 13, ends[0]))
-    parts.append(_text(_WIDTH, height + 13, ends[1], "end"))
-    return _closed(parts)
-
-
-def categories(plain: np.ndarray, weighted: np.ndarray, labels: Sequence[str]) -> Markup:
     """A line a category: its name, a grey bar without weights, a blue one with, its share.
+
+    `errors` are half the intervals of the weighted shares, drawn as thin lines where they are
+    known; `said` is what the chart says to those who do not see it.
 
     >>> chart = categories(np.array([0.5, 0.5]), np.array([0.2, 0.8]), ["no", "yes"])
     >>> chart.count("<rect"), "80.0%" in chart
     (4, True)
     """
     start, room, line = 104, _WIDTH - 104 - 46, 20
+    known = np.full(len(labels), np.nan) if errors is None else errors
+    reach = weighted + np.where(np.isfinite(known), known, 0.0)
     longest = max(float(plain.max(initial=0)), float(weighted.max(initial=0)), 1e-12)
-    parts = [_opening(line * len(labels) + 2)]
+    longest = max(longest, min(float(reach.max(initial=0)), 1.4 * longest))
+    parts = [_opening(line * len(labels) + 2, said)]
     for place, (left, right, label) in enumerate(zip(plain, weighted, labels, strict=True)):
         top = place * line
-        shown = label if len(label) <= 16 else f"{label[:15]}…"
+        # Long names often differ at their ends.
+        shown = label if len(label) <= 14 else f"{label[:7]}…{label[-6:]}"
+        error = float(known[place])
         parts.append(
-            Markup("<g><title>{}: {:.1%} unweighted, {:.1%} weighted</title>").format(
-                label, left, right
+            Markup("<g><title>{}: {:.1%} unweighted, {:.1%} weighted{}</title>").format(
+                label, left, right, error_text(error)
             )
         )
-        parts.append(_text(0, top + 14, shown))
+        parts.append(chart_text(0, top + 14, shown))
         for share, colour, shift, thick in ((left, PLAIN, 3, 14), (right, WEIGHTED, 7, 6)):
             parts.append(
                 Markup('<rect x="{}" y="{}" width="{:.2f}" height="{}" fill="{}"/>').format(
                     start, top + shift, room * float(share) / longest, thick, colour
                 )
             )
-        parts.append(_text(_WIDTH, top + 14, f"{right:.1%}", "end"))
+        if error > 0:
+            low, high = (
+                start + room * min(max(float(right) + side * error, 0.0), longest) / longest
+                for side in (-1, 1)
+            )
+            parts.append(
+                Markup('<path class="error" d="M{:.1f} {}H{:.1f}"/>').format(low, top + 10, high)
+            )
+        parts.append(chart_text(_WIDTH, top + 14, f"{right:.1%}", "end"))
         parts.append(Markup("</g>"))
     return _closed(parts)
+
+
+def heat_map(strengths: np.ndarray, names: Sequence[str], said: str) -> Markup:
+    """How strongly every two columns go together, 0 to 1: the darker, the stronger.
+
+    Columns are numbered from the top, and named at the side; a pair is shown once.
+
+    >>> heat_map(np.array([[1.0, 0.5], [0.5, 1.0]]), ["age", "ill"], "a pair").count("<rect")
+    1
+    """
+    count = len(names)
+    size = min(11.0, (_WIDTH - 92) / max(count, 1))
+    start = 6 + 0.6 * size * min(max(map(len, names), default=0) + 3, 16)
+    side = min((_WIDTH - start) / max(count, 1), 24.0)
+    parts = [_opening(side * count + 12, said)]
+    for row, name in enumerate(names):
+        y = 12 + row * side
+        shown = f"{row + 1} {name if len(name) <= 13 else f'{name[:7]}…{name[-5:]}'}"
+        parts.append(
+            Markup('<text x="0" y="{:.1f}" style="font-size: {:.1f}px">{}</text>').format(
+                y + side / 2 + size / 3, size, shown
+            )
+        )
+        parts.append(
+            Markup(
+                '<text x="{:.1f}" y="{:.1f}" text-anchor="middle" style="font-size: {:.1f}px">'
+                "{}</text>"
+            ).format(
+                start + (row + 0.5) * side, y + side / 2 + size / 3, min(size, side * 0.6), row + 1
+            )
+        )
+        for column in range(row):
+            strength = float(strengths[row, column])
+            parts.append(
+                Markup(
+                    '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}">'
+                    "<title>{} × {}: {:.2f}</title></rect>"
+                ).format(
+                    *(start + column * side, y, side - 0.4, side - 0.4, shade(strength)),
+                    *(names[column], name, strength),
+                )
+            )
+    return _closed(parts)
+
+
+def shade(strength: float) -> str:
+    """A colour from nearly white to dark blue for a strength between 0 and 1.
+
+    >>> shade(0.0), shade(1.0)
+    ('#f1efeb', '#0d3f59')
+    """
+    # A power below one brings out weak relations, which most are.
+    part = min(max(strength, 0.0), 1.0) ** 0.75
+    ends = zip((0xF1, 0xEF, 0xEB), (0x0D, 0x3F, 0x59), strict=True)
+    return "#" + "".join(f"{round(light + part * (dark - light)):02x}" for light, dark in ends)
 
 
 def pair_of_bars(plain: float, weighted: float) -> Markup:
@@ -92,7 +134,11 @@ def pair_of_bars(plain: float, weighted: float) -> Markup:
     >>> pair_of_bars(0.2, 0.4).count("<rect")
     2
     """
-    parts = [Markup('<svg viewBox="0 0 300 14" preserveAspectRatio="none" role="img">')]
+    parts = [
+        Markup(
+            '<svg viewBox="0 0 300 14" preserveAspectRatio="none" role="img" aria-hidden="true">'
+        )
+    ]
     for value, colour, top, thick in ((plain, PLAIN, 0, 14), (weighted, WEIGHTED, 4, 6)):
         parts.append(
             Markup('<rect y="{}" width="{:.2f}" height="{}" fill="{}"/>').format(
@@ -105,16 +151,23 @@ def pair_of_bars(plain: float, weighted: float) -> Markup:
 def weights_histogram(weights: np.ndarray) -> Markup:
     """How many rows have which weight, on a logarithmic scale with a line at one; no zeros.
 
+    Weights below a ten-thousandth are in the first bar: they are nothing, however small.
+
     >>> "<rect" in weights_histogram(np.array([0.5, 1.0, 2.0]))
     True
     """
     height, count = 110, 48
-    logs = np.log10(weights[weights > 0])
+    logs = np.maximum(np.log10(weights[weights > 0]), -4.0)
     # A margin around one keeps the scale readable when the weights hardly differ.
     low, high = min(float(logs.min()), -0.1), max(float(logs.max()), 0.1)
     counts, _ = np.histogram(logs, bins=count, range=(low, high))
     width = _WIDTH / count
-    parts = [_opening(height + _AXIS)]
+    parts = [
+        _opening(
+            height + _AXIS,
+            f"Histogram of the weights, from {10 ** logs.min():.3g} to {10 ** logs.max():.3g}",
+        )
+    ]
     for place, rows in enumerate(counts):
         if rows:
             tall = max(height * rows / counts.max(), 0.8)
@@ -139,7 +192,7 @@ def weights_histogram(weights: np.ndarray) -> Markup:
             )
         )
         anchor = "start" if x < 8 else "end" if x > _WIDTH - 8 else "middle"
-        parts.append(_text(x, height + 14, f"{tick:g}", anchor))
+        parts.append(chart_text(x, height + 14, number_text(tick), anchor))
     return _closed(parts)
 
 
@@ -150,7 +203,14 @@ def budget_bar(parts: Mapping[str, float], whole: float) -> Markup:
     2
     """
     pieces = [
-        Markup('<svg viewBox="0 0 300 14" preserveAspectRatio="none" class="budget" role="img">'),
+        Markup(
+            '<svg viewBox="0 0 300 14" preserveAspectRatio="none" class="budget" role="img" '
+            'aria-label="{}">'
+        ).format(
+            "Epsilon spent: "
+            + ", ".join(f"{stage} {epsilon:.3g}" for stage, epsilon in parts.items())
+            + f", of {whole:g}"
+        ),
         Markup('<rect width="300" height="14" fill="#e8e6e1"/>'),
     ]
     start = 0.0
@@ -183,15 +243,27 @@ def _ticks(low: float, high: float) -> list[float]:
     return [tick for place, tick in enumerate(ticks) if (place - ticks.index(1.0)) % step == 0]
 
 
-def _opening(height: float) -> Markup:
-    return Markup('<svg viewBox="0 0 {} {}" role="img">').format(_WIDTH, height)
+def chart_text(x: float, y: float, text: str, anchor: str = "start") -> Markup:
+    """A text in a chart."""
+    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(
+        x, y, anchor, text
+    )
+
+
+def error_text(error: float) -> str:
+    """Half an interval of a share, to stand behind it; nothing where it is not known.
+
+    >>> error_text(0.012), error_text(float("nan"))
+    (' ± 1.2%', '')
+    """
+    return f" ± {error:.1%}" if math.isfinite(error) else ""
+
+
+def _opening(height: float, said: str = "") -> Markup:
+    return Markup('<svg viewBox="0 0 {} {:g}" role="img" aria-label="{}">').format(
+        _WIDTH, height, said
+    )
 
 
 def _closed(parts: list[Markup]) -> Markup:
     return Markup("").join([*parts, Markup("</svg>")])
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start") -> Markup:
-    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(
-        x, y, anchor, text
-    )

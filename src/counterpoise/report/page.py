@@ -17,29 +17,28 @@ from markupsafe import Markup
 from counterpoise.report.charts import (
     STAGE_COLOURS,
     budget_bar,
-    categories,
-    histogram,
+    heat_map,
     pair_of_bars,
+    shade,
     weights_histogram,
 )
-from counterpoise.report.relations import changed_relations
+from counterpoise.report.columns import (
+    MOST_LETTERS,
+    column_card,
+    cut,
+    known,
+    null_shares,
+    sample_rows,
+)
+from counterpoise.report.relations import Relations, relations
 from counterpoise.report.snippets import Snippets
-from counterpoise.schema.bins import labels as bin_labels
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
-    from counterpoise.schema import Column
 
-# More categories than this are shown as the largest, and the others together.
-MOST_CATEGORIES = 8
-
-# More bins than this are drawn as so many bars, each of about as many neighbours.
-MOST_BARS = 100
 # More columns than this are not drawn, and more lines of a table not listed.
 MOST_COLUMNS = 120
 MOST_LINES = 300
-# Longer texts, such as names of categories, are cut.
-MOST_LETTERS = 120
 
 # A smaller change of a relation is not worth a line.
 LEAST_CHANGE = 0.005
@@ -60,18 +59,21 @@ def release_page(release: Release) -> str:
     ledger = release.ledger
     stages = _by_stage(release)
     count = 0 if release.replicates is None else release.replicates.shape[1]
+    listed = release.schema.columns[:MOST_LINES]
+    found = relations(release)
     return _environment.get_template("release.html").render(
         guarantee=release.guarantee,
         seeded=not ledger.private,
         rows=len(release.table),
-        columns=[_column(release, column) for column in release.schema.columns[:MOST_COLUMNS]],
-        known=[_known(column) for column in release.schema.columns[:MOST_LINES]],
+        columns=[column_card(release, column) for column in listed[:MOST_COLUMNS]],
+        known=[known(column) | {"nulls": null_shares(release, column)} for column in listed],
+        sample=sample_rows(release),
         width=len(release.schema),
         budget=ledger.budget.to_dict(),
         spent=ledger.epsilon_spent,
         tighter=ledger.tighter_epsilon,
         spends=[
-            spend | {"query": _cut(str(spend["query"]), 4 * MOST_LETTERS)}
+            spend | {"query": cut(str(spend["query"]), 4 * MOST_LETTERS)}
             for spend in ledger.to_frame().head(MOST_LINES).to_dict("records")
         ],
         looks=len(ledger.to_frame()),
@@ -81,7 +83,8 @@ def release_page(release: Release) -> str:
             for place, (stage, epsilon) in enumerate(stages.items())
         ],
         weights=_weights(release, count),
-        relations=_relations(release),
+        heat=_heat(release, found),
+        relations=_changed(found),
         replicates=count,
         snippets=Snippets(release.schema, count),
         card=release.card,
@@ -108,14 +111,14 @@ def _weights(release: Release, replicates: int) -> dict[str, Any]:
     if kind == "fine" and not differ:
         headline = "All weights are equal: they change nothing."
     effective = float(card["effective_sample_size"])
-    facts = [f"The {rows:,} rows, weighted, count as {effective:,.0f} equally weighted ones."]
+    facts = [f"Weighted, the {rows:,} rows tell as much as {effective:,.0f} equal ones would."]
     if differ:
         low, middle, high = np.quantile(weights, [0.05, 0.5, 0.95])
         facts.append(
             f"Nine rows of ten have a weight between {low:.2g} and {high:.2g}; the middle one is "
             f"{middle:.2g}, the largest {weights.max():.3g}."
         )
-        facts.append(f"The heaviest row has {card['largest_share']:.2%} of all the weight.")
+        facts.append(f"The heaviest row carries {card['largest_share']:.2%} of all the weight.")
     zeros = int((weights == 0).sum())
     if zeros:
         facts.append(f"{zeros:,} rows have the weight zero and are not used.")
@@ -140,9 +143,8 @@ def _replicates(found: dict[str, Any], count: int) -> list[str]:
     ]
     if "worst_effective_sample_size" in found:
         facts.append(
-            "Of these, the middle one counts as "
-            f"{found['median_effective_sample_size']:,.0f} equally weighted rows, and the worst of "
-            f"them counts as {found['worst_effective_sample_size']:,.0f} rows."
+            f"The middle one of these counts as {found['median_effective_sample_size']:,.0f} equal "
+            f"rows; the worst of them counts as {found['worst_effective_sample_size']:,.0f} rows."
         )
     if found.get("bounded"):
         facts.append(
@@ -153,90 +155,43 @@ def _replicates(found: dict[str, Any], count: int) -> list[str]:
     return facts
 
 
-def _relations(release: Release) -> list[tuple[str, Markup, float, float]]:
+def _heat(release: Release, found: Relations) -> dict[str, Any] | None:
+    """Heat maps of all pairs, with the strongest ones in words; None for a single column."""
+    if len(found.names) < 2 or not len(release.table):
+        return None
+    names = [cut(name) for name in found.names]
+    strongest = [
+        f"{' × '.join(map(cut, pair.columns))} ({pair.plain:.2f} unweighted, "
+        f"{pair.weighted:.2f} weighted)"
+        for pair in found.strongest()
+    ]
+    differ = bool(np.ptp(release.weights) > 1e-9)
+    maps = [("The synthetic rows as they are", found.plain)]
+    if differ:
+        maps.append(("With their weights", found.weighted))
+    said = f"Heat map of {len(names)} columns. The strongest pairs: {'; '.join(strongest)}"
+    return {
+        "maps": [(title, heat_map(strengths, names, said)) for title, strengths in maps],
+        "strongest": strongest,
+        "scale": [(f"{part:.2g}", shade(part)) for part in (0.0, 0.1, 0.25, 0.5, 1.0)],
+        "more": len(release.schema) - len(names),
+    }
+
+
+def _changed(found: Relations) -> list[tuple[str, Markup, float, float]]:
     """The pairs that the weights change most, with a chart each; none when they change nothing."""
-    found = changed_relations(release)
-    scale = max([each for pair in found for each in (pair.plain, pair.weighted)], default=0.0)
+    pairs = found.most_changed()
+    scale = max([each for pair in pairs for each in (pair.plain, pair.weighted)], default=0.0)
     return [
         (
-            " × ".join(pair.columns),
+            " × ".join(map(cut, pair.columns)),
             pair_of_bars(pair.plain / scale, pair.weighted / scale),
             pair.plain,
             pair.weighted,
         )
-        for pair in found
+        for pair in pairs
         if abs(pair.weighted - pair.plain) >= LEAST_CHANGE
     ]
-
-
-def _column(release: Release, column: Column) -> dict[str, Any]:
-    """A column of the synthetic table over its codes, without weights and with them."""
-    name = column.name
-    codes = release.schema.select([name]).encode(release.table).codes[:, 0]
-    plain = np.bincount(codes, minlength=column.size) / max(len(codes), 1)
-    weighted = np.bincount(codes, weights=release.weights, minlength=column.size)
-    weighted = weighted / max(weighted.sum(), 1e-300)
-    return {
-        **_known(column),
-        "drawn": (
-            f", drawn as {MOST_BARS} bars" if column.is_numeric and column.cells > MOST_BARS else ""
-        ),
-        "chart": _chart(column, plain[: column.cells], weighted[: column.cells]),
-        "null_shares": (
-            (float(plain[column.cells]), float(weighted[column.cells])) if column.nullable else None
-        ),
-        # total variation: the part of the rows that the weights move to other values
-        "moved": float(np.abs(plain - weighted).sum() / 2),
-    }
-
-
-def _known(column: Column) -> dict[str, Any]:
-    """What is publicly known of a column."""
-    return {
-        "name": _cut(column.name),
-        "kind": column.kind,
-        "domain": _domain(column),
-        "nullable": column.nullable,
-        "paid": [key for key, source in column.sources if source == "paid"],
-    }
-
-
-def _chart(column: Column, plain: np.ndarray, weighted: np.ndarray) -> Markup:
-    if column.is_numeric:
-        return _bars(column, plain, weighted)
-    labels = [_cut(label) for label in column.code_labels()]
-    if len(labels) <= MOST_CATEGORIES:
-        return categories(plain, weighted, labels)
-    largest = np.sort(np.argsort(-weighted, kind="stable")[: MOST_CATEGORIES - 1])
-    others = np.setdiff1d(np.arange(len(labels)), largest)
-    return categories(
-        np.append(plain[largest], plain[others].sum()),
-        np.append(weighted[largest], weighted[others].sum()),
-        [*(labels[place] for place in largest), f"{len(others):,} others"],
-    )
-
-
-def _bars(column: Column, plain: np.ndarray, weighted: np.ndarray) -> Markup:
-    """A histogram of the bins, or of neighbouring bins together where they are very many."""
-    count = min(column.cells, MOST_BARS)
-    starts = np.arange(count) * column.cells // count
-    edges = column.edges[np.append(starts, column.cells)]
-    return histogram(
-        np.add.reduceat(plain, starts),
-        np.add.reduceat(weighted, starts),
-        bin_labels(column.kind, edges),
-        (str(column.minimum), str(column.maximum)),
-    )
-
-
-def _domain(column: Column) -> str:
-    if column.is_numeric:
-        return f"{column.minimum} to {column.maximum}, {column.cells:,} bins"
-    return f"{column.cells:,} categories"
-
-
-def _cut(text: str, most: int = MOST_LETTERS) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _sentence(text: str) -> str:
