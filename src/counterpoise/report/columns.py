@@ -77,13 +77,14 @@ def null_shares(release: Release, column: Column) -> str:
 
 def sample_rows(release: Release) -> dict[str, Any]:
     """The first rows, as texts, of the first columns, and the weight."""
-    names = release.schema.names[:SHOWN_COLUMNS]
+    shown = release.schema.columns[:SHOWN_COLUMNS]
     first = release.table.head(SHOWN_ROWS)
-    columns = [[_value_text(value) for value in first[name]] for name in (*names, "weight")]
+    texts = [[_value_text(column, value) for value in first[column.name]] for column in shown]
+    weights = [number_text(float(weight)) for weight in first["weight"]]
     return {
-        "names": [*(cut(name, 2 * SHOWN_LETTERS) for name in names), "weight"],
-        "rows": list(zip(*columns, strict=True)),
-        "more": len(release.schema) - len(names),
+        "names": [*(cut(column.name, 2 * SHOWN_LETTERS) for column in shown), "weight"],
+        "rows": list(zip(*texts, weights, strict=True)),
+        "more": len(release.schema) - len(shown),
     }
 
 
@@ -185,16 +186,18 @@ def _domain(column: Column) -> str:
     unit = f" {cut(column.unit, 24)}" if column.unit else ""
     if not column.is_numeric:
         return f"{column.cells:,} categories{unit}"
-    axis = Axis(column.kind, 0, 1)
+    axis = Axis(column.kind, column.low, column.high)
     bins = "1 bin" if column.cells == 1 else f"{column.cells:,} bins"
     return f"{axis.text(column.low)} to {axis.text(column.high)}{unit}, {bins}"
 
 
-def _value_text(value: Any) -> str:
+def _value_text(column: Column, value: Any) -> str:
     if pd.isna(value):
         return "null"
-    if isinstance(value, float | np.floating):
-        return number_text(float(value))
-    if isinstance(value, pd.Timestamp):
-        return str(value.date() if value == value.normalize() else value.floor("s"))
+    if column.kind in ("integer", "continuous"):
+        return Axis(column.kind, column.low, column.high).text(value)
+    if column.kind == "datetime":
+        return str(pd.Timestamp(value).floor("s"))
+    if column.kind == "date":
+        return str(pd.Timestamp(value).date())
     return cut(str(value), SHOWN_LETTERS)

@@ -41,7 +41,7 @@ MOST_COLUMNS = 120
 MOST_LINES = 300
 
 # A smaller change of a relation is not worth a line.
-LEAST_CHANGE = 0.005
+LEAST_CHANGE = 0.02
 
 _VERDICTS = {
     "fine": ("fine", "The weights can be used."),

@@ -91,19 +91,25 @@ class Axis:
             ]
         else:
             values = round_values(self.low, self.high, count)
-        return [(float(self.places(value)), number_text(value)) for value in values]
+        return [(float(self.places(value)), self.text(value)) for value in values]
 
     def text(self, value: float) -> str:
         """A value of the axis in words.
 
         >>> Axis("date", 0, 1).text(18_262), Axis("continuous", 0, 1).text(1234567.5)
         ('2020-01-01', '1,234,568')
+        >>> Axis("integer", 1950, 2023).text(1984), Axis("integer", 0, 5000).text(1984)
+        ('1984', '1,984')
         """
         if self.kind == "date":
             return str(np.int64(value).astype("M8[D]"))
         if self.kind == "datetime":
             moment = str(np.int64(value).astype("M8[us]").astype("M8[m]"))
             return moment.removesuffix("T00:00").replace("T", " ")
+        if self.kind == "integer":
+            # Numbers of four digits throughout are years, more often than not.
+            years = self.low >= 1000 and self.high <= 3000
+            return str(int(value)) if years else number_text(value)
         return number_text(value)
 
     def _scaled(self, values: np.ndarray) -> np.ndarray:
