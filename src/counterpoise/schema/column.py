@@ -4,6 +4,8 @@ A column has a kind, and what its kind needs: categories for categorical and ord
 bounds and bins for integer, continuous, date and datetime columns. Everything here is public
 knowledge or is marked with where it came from; nothing is ever read off a private table. Bounds
 and categories may be left unstated, to be paid for later, but an incomplete column codes nothing.
+Two sorts of columns are never looked up in a private table: derived ones, which are computed from
+others, and identifiers, which are made up.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ Bound = int | float | Date | DateTime
 
 CATEGORY_KINDS = ("categorical", "ordinal")
 NUMERIC_KINDS = ("integer", "continuous", "date", "datetime")
-KINDS = CATEGORY_KINDS + NUMERIC_KINDS
+IDENTIFIER = "identifier"
+KINDS = (*CATEGORY_KINDS, *NUMERIC_KINDS, IDENTIFIER)
 
 DEFAULT_BINS = 20
 MAX_INTEGER_VALUES = 64
@@ -56,7 +59,8 @@ class Column:
     of equal width, or a tuple of edges from `minimum` to `maximum`; unstated, it has a default.
     `sources` says where stated values came from ("data", "public", "paid"); what has no mark is
     public. `category_type` ("string", "integer", "boolean") follows from the categories, and is
-    stated only when they are not. `spelling` says how text is read, where that is not plain.
+    stated only when they are not. `spelling` says how text is read, where that is not plain;
+    `expression` is what a derived column is computed by.
 
     >>> age = Column.integer("age", minimum=0, maximum=99, nullable=True)
     >>> age.cells, age.size, age.null_code
@@ -75,6 +79,7 @@ class Column:
     sources: tuple[tuple[str, str], ...] = ()
     category_type: str | None = None
     spelling: Spelling = PLAIN
+    expression: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -93,10 +98,14 @@ class Column:
         if not isinstance(self.spelling, Spelling):
             raise self._refuse("spelling must be a Spelling")
         self.spelling.require_kind(self.name, self.kind)
-        if self.kind in CATEGORY_KINDS:
+        if self.kind == IDENTIFIER:
+            self._normalise_identifier()
+        elif self.kind in CATEGORY_KINDS:
             self._normalise_categories()
         else:
             self._normalise_bounds()
+        if not self.is_modelled:
+            self._check_unmodelled()
 
     @classmethod
     def categorical(
@@ -224,6 +233,40 @@ class Column:
         return cls._numeric(name, "integer", low, high, bins, nullable, more)
 
     @classmethod
+    def derived(
+        cls,
+        name: str,
+        expression: str,
+        kind: str = "continuous",
+        nullable: bool = True,
+        **more: Any,
+    ) -> Column:
+        """A column that is computed in the release, from other columns of its row.
+
+        It is left out of the model and of all that is asked of the private table, which need not
+        have it. `kind` is "continuous", "integer", "boolean", "date" or "datetime"; bounds, and
+        whether it is ever null, follow from the expression.
+
+        >>> Column.derived("total", "ancillary + accommodation").expression
+        'ancillary + accommodation'
+        """
+        if kind == "boolean":
+            more = {"category_type": kind, **more}
+            kind = "categorical"
+        return cls(name, kind, nullable=nullable, expression=expression, **more)
+
+    @classmethod
+    def identifier(cls, name: str, type: str = "integer", **more: Any) -> Column:
+        """A column of surrogates, made afresh for each release and never read.
+
+        They are 1, 2, 3 and so on, or texts ("id-000001") where the `type` is "string".
+
+        >>> Column.identifier("patient").kind
+        'identifier'
+        """
+        return cls(name, IDENTIFIER, category_type=type, **more)
+
+    @classmethod
     def _numeric(
         cls,
         name: str,
@@ -245,6 +288,11 @@ class Column:
         )
 
     @property
+    def is_modelled(self) -> bool:
+        """Whether the private table is asked for the column: no for derived ones, identifiers."""
+        return self.expression is None and self.kind != IDENTIFIER
+
+    @property
     def is_numeric(self) -> bool:
         """Whether the column has bounds and bins rather than categories."""
         return self.kind in NUMERIC_KINDS
@@ -254,12 +302,14 @@ class Column:
         """Whether a number of bins could be chosen: numeric, none stated, not a few integers."""
         if not self.is_numeric or self.bins is not None:
             return False
-        few = self.kind == "integer" and self.is_complete
+        few = self.kind == "integer" and self._is_bounded
         return not (few and self.high - self.low < MAX_INTEGER_VALUES)
 
     @property
     def missing(self) -> tuple[str, ...]:
         """What must still be stated, or paid for, before the column can be coded."""
+        if not self.is_modelled:
+            return ()
         if not self.is_numeric:
             return () if self.categories is not None else ("enum",)
         bounds = {"minimum": self.minimum, "maximum": self.maximum}
@@ -283,14 +333,14 @@ class Column:
     @property
     def low(self) -> int | float:
         """The minimum on the numeric scale: days since 1970 for dates, microseconds for moments."""
-        self.require_complete()
+        self._require_bounds()
         assert self.minimum is not None
         return geometry.number(self.minimum)
 
     @property
     def high(self) -> int | float:
         """The maximum on the numeric scale."""
-        self.require_complete()
+        self._require_bounds()
         assert self.maximum is not None
         return geometry.number(self.maximum)
 
@@ -298,6 +348,8 @@ class Column:
     def cells(self) -> int:
         """The number of codes, not counting the one for null."""
         self.require_complete()
+        if self.kind == IDENTIFIER:
+            raise self._refuse("it is an identifier, and has no codes; leave it out")
         if self.categories is not None:
             return len(self.categories)
         if isinstance(self.bins, tuple):
@@ -357,6 +409,46 @@ class Column:
     def _refuse(self, rule: str) -> SchemaError:
         return SchemaError(f"column {self.name!r}: {rule}")
 
+    @property
+    def _is_bounded(self) -> bool:
+        return self.minimum is not None and self.maximum is not None
+
+    def _require_bounds(self) -> None:
+        self.require_complete()
+        if not self._is_bounded:
+            raise self._refuse(
+                "its bounds follow from its expression, in the schema that it is part of; take "
+                "the column from Schema.settled"
+            )
+
+    def _check_unmodelled(self) -> None:
+        if any(source == "paid" for _, source in self.sources):
+            raise self._refuse("it is not read from the data, so there is nothing to pay for")
+        if self.expression is None:
+            return
+        if self.kind == IDENTIFIER:
+            raise self._refuse("an identifier is made up, and cannot be derived as well")
+        if not isinstance(self.expression, str):
+            raise self._refuse("the expression (derived) must be text")
+        if not self.is_numeric and (self.kind, self.categories) != ("categorical", (False, True)):
+            raise self._refuse(
+                "what is derived is a number, a date or true/false: state the type number, "
+                "integer, date, datetime or boolean"
+            )
+        if self.other is not None:
+            raise self._refuse("other belongs to columns that are read, this one is derived")
+
+    def _normalise_identifier(self) -> None:
+        for key in ("categories", "other", "minimum", "maximum", "bins"):
+            if getattr(self, key) is not None:
+                raise self._refuse(f"{key} belongs to columns that are read, not to an identifier")
+        if self.nullable:
+            raise self._refuse("an identifier is never null")
+        if self.category_type is None:
+            self._set(category_type="integer")
+        if self.category_type not in ("integer", "string"):
+            raise self._refuse("the type of an identifier must be integer or string")
+
     def _normalise_categories(self) -> None:
         for key in ("minimum", "maximum", "bins"):
             if getattr(self, key) is not None:
@@ -407,7 +499,7 @@ class Column:
             edges = listed(None if is_number(bins) else bins, f"column {self.name!r}: {rule}")
             bins = tuple(self._edge(edge) for edge in edges)
             self._set(bins=bins)
-        if self.is_complete:
+        if self._is_bounded:
             self._check_range()
         if isinstance(bins, tuple):
             self._check_edges(bins)
@@ -425,7 +517,7 @@ class Column:
             raise self._refuse("the range is too wide for so many bins")
 
     def _check_edges(self, edges: tuple[Bound, ...]) -> None:
-        if not self.is_complete or len(edges) < 2:
+        if not self._is_bounded or len(edges) < 2:
             raise self._refuse("edges need a minimum, a maximum, and at least these two")
         if (edges[0], edges[-1]) != (self.minimum, self.maximum):
             raise self._refuse("the first and the last edge must be the minimum and the maximum")

@@ -17,6 +17,7 @@ from counterpoise.schema.column import Column
 from counterpoise.schema.encoding import read_values
 from counterpoise.schema.incoming import DATE_DTYPE, DATETIME_DTYPE, plain
 from counterpoise.schema.reading import TextReader, distinct_texts, is_number_like, read_numbers
+from counterpoise.schema.row_rules import complete, restored_identifier
 from counterpoise.schema.rules import LARGEST_INTEGER
 from counterpoise.schema.schema import Schema
 from counterpoise.schema.tables import check_columns, read_table
@@ -24,6 +25,8 @@ from counterpoise.schema.tables import check_columns, read_table
 
 def decode(schema: Schema, codes: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
     """A frame with these codes; see `Schema.decode`."""
+    if schema.rules:
+        return complete(schema, decode(schema.modelled, codes, rng))
     schema.require_complete()
     if not (hasattr(rng, "random") and hasattr(rng, "integers")):
         raise SchemaError("rng must be a generator of numpy: numpy.random.default_rng(seed)")
@@ -55,7 +58,9 @@ def restore(schema: Schema, table: Any) -> pd.DataFrame:
     frame = read_table(table)
     check_columns(frame.columns, schema)
     restored = frame.copy()
-    for column in schema:
+    for name in schema.rules.identifiers:
+        restored[name] = restored_identifier(schema[name], frame[name])
+    for column in schema.plain:
         restored[column.name] = _restored(column, frame[column.name])
     return restored
 

@@ -42,6 +42,7 @@ _TICKS = {"date": "D", "datetime": "us"}
 
 def encode(schema: Schema, table: Any) -> Coded:
     """Code the columns of a table that the schema names; see `Schema.encode`."""
+    schema = schema.modelled
     schema.require_complete()
     check_columns(table_columns(table, schema.dialect), schema)
     if is_path(table) or isinstance(table, duckdb.DuckDBPyRelation):

@@ -2,7 +2,8 @@
 
 A schema is frozen and public. It is written as a Table Schema (the Data Package standard), codes
 tables to integers and unit-box floats and back, and keeps account of the values that were read
-off private data ("data") or are to be measured with a share of the budget ("paid").
+off private data ("data") or are to be measured with a share of the budget ("paid"). It may state
+rules as well (`public_rules`): derived columns, identifiers, and checks that every row obeys.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import difflib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from counterpoise.errors import SchemaError
 from counterpoise.schema import table_schema
 from counterpoise.schema.column import Column
 from counterpoise.schema.dialect import DEFAULT, Dialect
+from counterpoise.schema.public_rules import PublicRules, read_rules
 from counterpoise.schema.rules import is_writable, listed, texts
 from counterpoise.schema.spelling import PLAIN, Spelling
 
@@ -40,7 +42,8 @@ _KEYS = "what is accepted or paid for is named by text, such as 'minimum'"
 class Schema:
     """The columns of a table, in order; `missing_values` are the texts that stand for null.
 
-    `dialect` says how a file of text is written; tables that are no such file have none.
+    `dialect` says how a file of text is written; tables that are no such file have none. `checks`
+    are expressions that are false in no row of a release, such as "end >= start".
 
     >>> schema = Schema([Column.integer("age", 0, 99), Column.boolean("member")])
     >>> schema.names, schema.sizes, schema["member"].categories
@@ -50,6 +53,8 @@ class Schema:
     columns: Sequence[Column]
     missing_values: tuple[str, ...] = ("",)
     dialect: Dialect = DEFAULT
+    checks: Sequence[str] = ()
+    rules: PublicRules = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         columns = listed(self.columns, "the columns of a schema must be a list of Column values")
@@ -75,6 +80,10 @@ class Schema:
             words = self.words_for_null(column)
             if any(str(category) in words for category in column.categories or ()):
                 raise SchemaError(f"column {column.name!r}: a category is also a missing value")
+        checks = texts(self.checks, "checks must be a list of texts, in UTF-8 without NUL")
+        object.__setattr__(self, "checks", tuple(dict.fromkeys(checks)))
+        # Read now, so that a rule that cannot be kept is found before anything else happens.
+        object.__setattr__(self, "rules", read_rules(columns, self.checks))
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -114,8 +123,13 @@ class Schema:
         return position
 
     def select(self, names: Iterable[str]) -> Schema:
-        """The schema of some of the columns, in the order asked for."""
-        return replace(self, columns=tuple(self[name] for name in listed(names, _NAMES)))
+        """The schema of some of the columns, in the order asked for.
+
+        Rules stay as far as all their columns do: a check is dropped with one of its columns, and
+        a derived column becomes one like others.
+        """
+        chosen = tuple(self.index(name) for name in listed(names, _NAMES))
+        return self.rules.selected(self, [self.columns[place].name for place in chosen])
 
     def words_for_null(self, column: Column) -> tuple[str, ...]:
         """The texts that stand for null in a column: its own, if it states any."""
@@ -168,6 +182,45 @@ class Schema:
         ]
         return replace(self, columns=tuple(columns))
 
+    @cached_property
+    def modelled(self) -> Schema:
+        """The schema of what a vault is asked for: no derived columns, identifiers or checks.
+
+        >>> total = Column.derived("total", "a + b")
+        >>> Schema([Column.integer("a", 0, 9), Column.integer("b", 0, 9), total]).modelled.names
+        ('a', 'b')
+        """
+        if not self.rules:
+            return self
+        return Schema(self.rules.modelled, self.missing_values, self.dialect)
+
+    @cached_property
+    def settled(self) -> Schema:
+        """The schema with the bounds of derived columns, and whether they may be null."""
+        if not self.rules.derived:
+            return self
+        settled = {column.name: column for column in self.rules.settled(self.columns)}
+        return replace(self, columns=tuple(settled.get(each.name, each) for each in self.columns))
+
+    @cached_property
+    def plain(self) -> Schema:
+        """The schema of the values in a table: derived columns like others, no identifiers.
+
+        >>> double = Column.derived("double", "2 * a")
+        >>> Schema([Column.integer("a", 0, 9), double]).plain["double"].high
+        18.0
+        """
+        if not self.rules:
+            return self
+        valued = (column for column in self.settled if column.kind != "identifier")
+        columns = [replace(column, expression=None) for column in valued]
+        return Schema(columns, self.missing_values, self.dialect)
+
+    def with_modelled(self, modelled: Schema) -> Schema:
+        """The schema with its modelled columns replaced, as when a vault has settled them."""
+        columns = (modelled[each.name] if each.is_modelled else each for each in self.columns)
+        return replace(self, columns=tuple(columns))
+
     @property
     def is_complete(self) -> bool:
         """Whether every column can be coded."""
@@ -216,6 +269,10 @@ class Schema:
         No keys means everything that can be paid for. Stated edges go with the bounds.
         """
         old = self[column]
+        if not old.is_modelled:
+            raise SchemaError(
+                f"column {column!r} is not read from the data: there is nothing to pay for"
+            )
         possible = PAYABLE[:2] if old.is_numeric else PAYABLE[2:]
         if old.category_type == "boolean":
             raise SchemaError(f"column {column!r} is true or false: there is nothing to pay for")
@@ -261,7 +318,7 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as a Table Schema."""
-        described = table_schema.describe(self.columns, self.missing_values)
+        described = table_schema.describe(self.columns, self.missing_values, self.checks)
         dialect = self.dialect.to_dict()
         return {**described, "dialect": dialect} if dialect else described
 
@@ -272,11 +329,12 @@ class Schema:
         >>> Schema.from_dict({"fields": [{"name": "member", "type": "boolean"}]}).sizes
         (3,)
         """
-        columns, missing_values = table_schema.parse(descriptor)
-        return cls(columns, missing_values, Dialect.from_dict(descriptor.get("dialect", {})))
+        columns, missing_values, checks = table_schema.parse(descriptor)
+        dialect = Dialect.from_dict(descriptor.get("dialect", {}))
+        return cls(columns, missing_values, dialect, checks)
 
     def encode(self, table: Any) -> Coded:
-        """Code the rows of a table; no value of a row can make it fail.
+        """Code the modelled columns of a table; no value of a row can make it fail.
 
         Values outside the bounds are clamped; unlisted categories go to `other`, or are null;
         what the schema gives no place to takes the first code.
@@ -286,7 +344,11 @@ class Schema:
         return encode(self, table)
 
     def decode(self, codes: np.ndarray, rng: np.random.Generator, format: str = "pandas") -> Any:
-        """A table with these codes, drawn uniformly within bins: pandas, polars or arrow."""
+        """A table with these codes of the modelled columns: pandas, polars or arrow.
+
+        Numbers are drawn uniformly within bins. Derived columns are computed, identifiers made;
+        checks are not looked at.
+        """
         from counterpoise.schema.decoding import decode
         from counterpoise.schema.tables import convert
 

@@ -2,7 +2,7 @@
 
 Types, bounds, categories and nulls stand where the standard has them (`type`, `constraints`,
 `categoriesOrdered`, `missingValues`); what it has no place for (`bins`, `unit`, `other`,
-`source`) stands beside them, where other readers ignore it. https://datapackage.org/standard/table-schema/
+`source`, `derived`, `role`, `checks`) stands beside them, where other readers ignore it. https://datapackage.org/standard/table-schema/
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import date as Date
 from typing import Any
 
 from counterpoise.errors import SchemaError
-from counterpoise.schema.column import Column
+from counterpoise.schema.column import IDENTIFIER, Column
 from counterpoise.schema.rules import MARKABLE, SOURCES, from_iso
 from counterpoise.schema.spelling import Spelling, words_listed
 
@@ -31,22 +31,29 @@ _DAY = {"minimum": "00:00", "maximum": "23:59:59"}
 _CONSTRAINTS = ("minimum", "maximum", "enum", "required")
 
 
-def describe(columns: Iterable[Column], missing_values: Iterable[str]) -> dict[str, Any]:
+def describe(
+    columns: Iterable[Column], missing_values: Iterable[str], checks: Iterable[str] = ()
+) -> dict[str, Any]:
     """Columns as a Table Schema."""
-    return {
+    described: dict[str, Any] = {
         "fields": [_describe_column(column) for column in columns],
         "missingValues": list(missing_values),
     }
+    stated = list(checks)
+    return described | {"checks": stated} if stated else described
 
 
-def parse(descriptor: Any) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """The columns and the missing values of a Table Schema."""
+def parse(descriptor: Any) -> tuple[tuple[Column, ...], tuple[str, ...], tuple[str, ...]]:
+    """The columns, the missing values and the checks of a Table Schema."""
     if not isinstance(descriptor, Mapping) or not isinstance(descriptor.get("fields"), list):
         raise SchemaError('a Table Schema is an object with a list of "fields"')
     tokens = words_listed(descriptor.get("missingValues", [""]))
     if not all(isinstance(token, str) for token in tokens):
         raise SchemaError("missingValues must be a list of texts")
-    return tuple(_parse_field(field) for field in descriptor["fields"]), tokens
+    checks = descriptor.get("checks", [])
+    if not isinstance(checks, list):
+        raise SchemaError("checks must be a list of texts")
+    return tuple(_parse_field(field) for field in descriptor["fields"]), tokens, tuple(checks)
 
 
 def _describe_column(column: Column) -> dict[str, Any]:
@@ -70,8 +77,14 @@ def _describe_column(column: Column) -> dict[str, Any]:
         field["constraints"] = constraints
     if column.kind == "ordinal":
         field["categoriesOrdered"] = True
-    elif column.category_type == "integer" and column.categories is None:
+    elif (
+        column.kind == "categorical" and column.category_type == "integer" and not column.categories
+    ):
         field["categorical"] = True
+    if column.kind == IDENTIFIER:
+        field["role"] = IDENTIFIER
+    if column.expression is not None:
+        field["derived"] = column.expression
     if column.other is not None:
         field["other"] = column.other
     if isinstance(column.bins, tuple):
@@ -103,21 +116,32 @@ def _parse_field(field: Any) -> Column:
     if not isinstance(type_, str) or type_ not in (*_CATEGORY_TYPES, *_KINDS, "time"):
         known = ", ".join(dict.fromkeys((*_CATEGORY_TYPES, *_KINDS, "time")))
         raise SchemaError(f"column {name!r}: type must be one of {known}")
+    role = field.get("role")
+    if role is not None and (not isinstance(role, str) or role != IDENTIFIER):
+        raise SchemaError(f"column {name!r}: a role is {IDENTIFIER!r}, or is left out")
     categories = _categories(name, field, constraints)
     in_categories = type_ in ("string", "boolean") or (
         type_ == "integer" and (categories is not None or ordered or categorical)
     )
     spelling = _spelling(name, type_, field)
     common: dict[str, Any] = {
-        "nullable": not required,
+        "nullable": not required and role is None,
         "unit": field.get("unit", spelling.unit),
         "spelling": spelling,
+        "expression": field.get("derived"),
     }
     bounds: dict[str, Any] = {key: constraints.get(key) for key in ("minimum", "maximum")}
     if type_ == "time" and "paid" not in str(field.get("source")):
         # A day has public bounds.
         bounds |= {key: end for key, end in _DAY.items() if bounds[key] is None}
-    if in_categories:
+    if role is not None:
+        stated: dict[str, Any] = {
+            "categories": categories,
+            "other": field.get("other"),
+            "bins": field.get("bins"),
+        }
+        column = Column(name, IDENTIFIER, category_type=type_, **stated, **bounds, **common)
+    elif in_categories:
         column = Column(
             name,
             "ordinal" if ordered else "categorical",

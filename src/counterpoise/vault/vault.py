@@ -81,6 +81,8 @@ class Vault:
         self._open_storage: Storage | None = None
         public = Schema.read(schema)
         public.require_public()
+        # What is derived or made up is never looked for in the table.
+        public = public.modelled
         # Spellings and the dialect serve to read the table; what comes out of it has neither.
         self.schema = public.as_released()
         self.budget = instance_of("budget", budget, Budget, "a Budget", VaultError)
