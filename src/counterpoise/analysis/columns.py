@@ -103,7 +103,13 @@ def one_column(release: Release, name: Any, option: str = "column") -> Column:
         raise AnalysisError(f"{option}: expected the name of a column, not {shown(name)}")
     if len(name) > _LONGEST_NAME:
         raise AnalysisError(f"{option}: there is no column {shown(name)}")
-    return release.schema[str(name)]
+    column = release.schema.settled[str(name)]
+    if column.kind == "identifier":
+        raise AnalysisError(
+            f"{option}: {name!r} is an identifier: its values are made up, and there is nothing to "
+            "learn from them"
+        )
+    return column
 
 
 def several_columns(release: Release, names: Any, option: str) -> tuple[str, ...]:
@@ -171,7 +177,7 @@ def codes(release: Release, name: str) -> Codes:
     """A column's codes: its categories, or the bins of the schema."""
     column = one_column(release, name)
     name = column.name
-    found = release.schema.select([name]).encode(release.table[[name]]).codes[:, 0]
+    found = release.schema.plain.select([name]).encode(release.table[[name]]).codes[:, 0]
     return Codes(np.where(found == column.cells, -1, found), _labels(column))
 
 

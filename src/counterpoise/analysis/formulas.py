@@ -135,7 +135,9 @@ def read_formula(formula: str, schema: Schema) -> ReadFormula:
     >>> read.targets, read.used
     (('ill',), ('age',))
     """
-    left, right = read_terms(formula, schema.names)
+    # "." leaves out what is derived: it adds nothing to the columns that it is made of.
+    left, right = read_terms(formula, schema.modelled.names)
+    schema = schema.plain
     targets, used = (tuple(sorted(columns_of(side))) for side in (left, right))
     for name in (*targets, *used):
         schema[name]

@@ -251,7 +251,8 @@ def _prepare(
     column = one_column(release, target, "target")
     target = column.name
     if features is None:
-        features = [name for name in release.schema.names if name != target]
+        # What is derived from others adds nothing to them, and may give the target away.
+        features = [name for name in release.schema.modelled.names if name != target]
     features = several_columns(release, features, "features")
     if target in features:
         raise AnalysisError(f"features: {target!r} is the target, so it cannot be a feature")
@@ -259,7 +260,7 @@ def _prepare(
         raise AnalysisError("features: expected at least one column besides the target")
     if release.table[target].isna().all():
         raise AnalysisError(f"target: no synthetic row has a value of {target!r}")
-    coder = SchemaCoder(release.schema.select(features), encode)
+    coder = SchemaCoder(release.schema.plain.select(features), encode)
     if column.is_numeric:
         if is_classifier(estimator) and column.kind != "integer":
             raise AnalysisError(

@@ -21,6 +21,7 @@ from counterpoise.analysis.result import Estimate, Estimates, estimate
 from counterpoise.analysis.verdict import check_weights
 from counterpoise.arguments import real_number, seed_or_none, shown, whole_number
 from counterpoise.errors import AnalysisError
+from counterpoise.schema.row_rules import surrogates
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -43,7 +44,7 @@ def resample(release: Release, rows: int | None = None, seed: int | None = None)
     count = whole_number("rows", count, 1, MOST_COPIES, AnalysisError)
     generator = np.random.default_rng(seed_or_none(seed))
     chosen = generator.permutation(drawn_rows(release.weights, count, generator))
-    return _plain(release).iloc[chosen].reset_index(drop=True)
+    return _rows(release, chosen)
 
 
 def duplicate(release: Release, factor: float = 10.0) -> pd.DataFrame:
@@ -65,7 +66,7 @@ def duplicate(release: Release, factor: float = 10.0) -> pd.DataFrame:
             f"factor: {factor:g} makes more than {MOST_COPIES:,} rows; take a smaller one"
         )
     chosen = np.repeat(np.arange(len(copies)), np.maximum(copies, 0).astype(np.int64))
-    return _plain(release).iloc[chosen].reset_index(drop=True)
+    return _rows(release, chosen)
 
 
 def bootstrap(
@@ -126,6 +127,16 @@ def _systematic(weights: np.ndarray, count: int, start: float) -> np.ndarray:
 
 def _plain(release: Release) -> pd.DataFrame:
     return release.table[list(release.schema.names)]
+
+
+def _rows(release: Release, chosen: np.ndarray) -> pd.DataFrame:
+    """Some rows, perhaps several times; identifiers are made anew, so that each is there once."""
+    found = _plain(release).iloc[chosen].reset_index(drop=True)
+    made = {
+        name: surrogates(release.schema[name], len(found))
+        for name in release.schema.rules.identifiers
+    }
+    return found.assign(**made)
 
 
 def _labels(result: Any) -> list[Any] | None:

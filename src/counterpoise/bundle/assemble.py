@@ -15,6 +15,8 @@ from counterpoise.bundle.models import Models, SavedModels
 from counterpoise.bundle.release import WEIGHT, Release
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
+from counterpoise.schema.row_rules import complete
+from counterpoise.synthesizers.obedience import draw
 from counterpoise.weights import WeightModel, Weights
 from counterpoise.weights.diagnostics import Verdict
 from counterpoise.weights.judge_replicates import JudgedReplicates, judge_replicates, worse
@@ -36,6 +38,7 @@ def assemble(
 ) -> Release:
     """A release of these rows; `synthesizer` is the model that they were drawn from, if known.
 
+    The rows have the modelled columns; those that are derived or made up are added at the end.
     `card` states the methods and the population; the rest of it is added here.
     """
     found = weight_model.weigh(synthetic)
@@ -53,7 +56,7 @@ def assemble(
         )
         judged = judge_replicates(weights, columns)
     made = card | {"rows": len(synthetic)} | _judgement(card["weights"], found, judged)
-    table = synthetic.assign(**{WEIGHT: weights})
+    table = complete(schema, synthetic).assign(**{WEIGHT: weights})
     kept = None if judged is None else judged.columns
     return Release(table, schema, made, kept, models=models, work=work)
 
@@ -63,11 +66,11 @@ def sample(release: Release, rows: int, seed: int | None = None) -> Release:
     rows, seed = whole_number("rows", rows), seed_or_none(seed)
     models = release.models
     if isinstance(models, SavedModels):
-        models = models.open(release.schema, release.card)
+        models = models.open(release.schema.modelled, release.card)
     if models is None or models.problem is not None:
         reason = release.card.get("model", {}).get("reason") or "there is none in the bundle"
         raise MethodError(f"this release has no model to draw new rows from: {reason}")
-    drawn = models.synthesizer.sample(rows, seed=seed)
+    drawn = draw(models.synthesizer, release.schema, rows, seed)
     return assemble(
         drawn,
         release.schema,

@@ -20,6 +20,7 @@ import pandas as pd
 from counterpoise.bundle.card import COVERS_WEIGHTS
 from counterpoise.errors import BundleError, CounterpoiseError
 from counterpoise.schema import Column, Schema
+from counterpoise.schema.row_rules import restored_identifier
 from counterpoise.vault import Ledger
 
 LEVELS = ("fine", "caution", "do not use")
@@ -215,7 +216,10 @@ def check_weights(weights: np.ndarray, rows: int, what: str) -> None:
 
 def check_rows(table: pd.DataFrame, schema: Schema) -> None:
     """Raise a BundleError unless every value of the table has its place in the schema."""
-    for column in schema:
+    for name in schema.rules.identifiers:
+        with refused(f"column {name!r} of the table"):
+            restored_identifier(schema[name], table[name])
+    for column in schema.plain:
         values = table[column.name].reset_index(drop=True)
         with refused(f"column {column.name!r} of the table"):
             fits = _fits(column, values, schema.missing_values)

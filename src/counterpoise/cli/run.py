@@ -70,7 +70,7 @@ class Run:
             click.echo(plan_lines(plan, self.replicates, rows), err=True)
         with notes(self.quiet):
             made = make(
-                schema=plan.schema,
+                schema=plan.released,
                 epsilon=self.epsilon,
                 delta=self.delta,
                 replicates=self.replicates,

@@ -145,7 +145,11 @@ def schema_lines(schema: Schema) -> str:
     }
     lines = [("column", "kind", "domain", "nulls", *marks)]
     for column in schema:
-        if column.missing:
+        if column.kind == "identifier":
+            domain = "made up"
+        elif column.expression is not None:
+            domain = f"= {column.expression}"
+        elif column.missing:
             domain = f"{' and '.join(column.missing)} not stated"
         elif column.is_numeric:
             domain = f"{column.minimum} to {column.maximum}, {column.cells} bins"
@@ -154,7 +158,8 @@ def schema_lines(schema: Schema) -> str:
         sources = (", ".join(found.get(column.name, [])) for found in marks.values())
         nulls = "yes" if column.nullable else "no"
         lines.append((column.name, column.kind, domain, nulls, *sources))
-    return aligned(lines, len(lines[0]))
+    table = aligned(lines, len(lines[0]))
+    return "\n".join([table, *(f"check: {text}" for text in schema.checks)])
 
 
 def reading_lines(schema: Schema) -> str:

@@ -17,6 +17,7 @@ from counterpoise.arguments import column_name, instance_of, real_number, whole_
 from counterpoise.errors import BudgetError, MethodError, SchemaError
 from counterpoise.registry import only_as_instance
 from counterpoise.schema import Column, Schema
+from counterpoise.schema.feasibility import require_possible
 from counterpoise.synthesizers import SYNTHESIZERS, Histogram, Synthesizer
 from counterpoise.synthesizers.protocol import MOST_ROWS
 from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, threshold_delta
@@ -44,10 +45,12 @@ FEW_CELLS = 64
 class Plan:
     """What will be asked of the vault; a share is None for a stage that asks nothing.
 
-    The synthesizer is None when only weights are asked for.
+    The synthesizer is None when only weights are asked for. `schema` has the modelled columns
+    alone; `released` is what was stated, with all its rules.
     """
 
     schema: Schema
+    released: Schema
     budget: Budget
     synthesizer: Synthesizer | None
     weighter: Weighter
@@ -91,7 +94,9 @@ def plan_release(
     >>> round(plan.weights_share.amount / plan.budget.whole.amount, 3)
     0.2
     """
-    public = _checked_schema(schema, budget)
+    released = _checked_schema(schema, budget)
+    require_possible(released)
+    public = released.modelled
     rows = None if rows is None else whole_number("rows", rows, most=MOST_ROWS)
     is_auto = isinstance(synthesizer, str) and synthesizer == "auto"
     chosen = best_synthesizer(public, budget) if is_auto else synthesizer
@@ -107,7 +112,7 @@ def plan_release(
         method.check(public)
     weighter = _checked_weighter(weights, budget)
     if target is not None:
-        _check_target(public, target)
+        _check_target(released, target)
         if not (_takes_target(method) or _takes_target(weighter)):
             raise MethodError(
                 "target: none of the chosen methods takes one; leave it out, or choose the "
@@ -127,6 +132,7 @@ def plan_release(
     weights_part = of_rest * rest
     return Plan(
         schema=public,
+        released=released,
         budget=budget,
         synthesizer=method,
         weighter=weighter,
@@ -153,7 +159,8 @@ def plan_weigh(
     >>> plan.weights_share == plan.budget.whole
     True
     """
-    public = _checked_schema(schema, budget)
+    released = _checked_schema(schema, budget)
+    public = released.modelled
     open_columns = ", ".join(repr(column.name) for column in public if not column.is_complete)
     if open_columns:
         raise SchemaError(
@@ -162,7 +169,7 @@ def plan_weigh(
         )
     weighter = _checked_weighter(method, budget)
     if target is not None:
-        _check_target(public, target)
+        _check_target(released, target)
         if not _takes_target(weighter):
             raise MethodError(
                 "target: these weights take none; leave it out, or choose the weights 'moments'"
@@ -170,6 +177,7 @@ def plan_weigh(
         weighter = _aimed(weighter, target)
     return Plan(
         schema=public,
+        released=released,
         budget=budget,
         synthesizer=None,
         weighter=weighter,
@@ -249,7 +257,12 @@ def _takes_target(method: Any) -> bool:
 
 
 def _check_target(schema: Schema, target: Any) -> None:
-    schema.index(column_name("target", target))
+    name = column_name("target", target)
+    if not schema[name].is_modelled:
+        raise MethodError(
+            f"target: {name!r} is not asked of the private table; name a column that is neither "
+            "derived nor an identifier"
+        )
 
 
 def _aimed(method: Any, target: str) -> Any:

@@ -27,6 +27,7 @@ from counterpoise.curation.stages import (
 )
 from counterpoise.curation.work import Work, open_work
 from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
+from counterpoise.synthesizers.obedience import draw
 from counterpoise.vault import REPLACE, Budget, seal
 from counterpoise.weights import WEIGHTERS, Weighter
 
@@ -107,10 +108,11 @@ def _run(
         model = fit_synthesizer(vault, plan, kept)
         said("sampling", 0.5)
         rows = min(model.rows, MOST_DRAWN) if plan.rows is None else plan.rows
-        synthetic = model.sample(rows, seed=sampling_seed)
+        released = plan.released.with_modelled(vault.schema).settled
+        synthetic = draw(model, released, rows, sampling_seed)
         said("weights", 0.55)
         weight_model = fit_weights(vault, synthetic, plan, kept, model)
-        ledger, schema_used = vault.ledger, vault.schema
+        ledger = vault.ledger
     assert plan.synthesizer is not None
     models = Models.of(plan.synthesizer, model, plan.weighter, weight_model)
     card = {
@@ -129,7 +131,7 @@ def _run(
         said("replicates", 0.65)
     made = assemble(
         synthetic,
-        schema_used,
+        released,
         card,
         weight_model,
         replicates=replicates,

@@ -22,7 +22,7 @@ def request(plan: Plan) -> dict[str, Any]:
     """What tells one request from another, all of it public."""
     values: dict[str, Any] = {
         "counterpoise": counterpoise.__version__,
-        "schema": plan.schema.to_dict(),
+        "schema": plan.released.to_dict(),
         "budget": plan.budget.to_dict(),
         "weights": describe(WEIGHTERS, plan.weighter),
     }

@@ -30,6 +30,7 @@ from counterpoise.errors import CounterpoiseWarning, TableError
 from counterpoise.schema import Column, Schema
 from counterpoise.schema.encoding import read_values
 from counterpoise.schema.reading import is_moment_like, is_number_like, text_of
+from counterpoise.schema.row_rules import obeyed
 from counterpoise.schema.tables import check_columns, read_table
 from counterpoise.vault import REPLACE, Budget, seal
 from counterpoise.weights import WEIGHTERS, Weighter
@@ -74,7 +75,8 @@ def weigh(
     """Weigh a synthetic table that was made elsewhere.
 
     `private` and `synthetic` are files or tables as for `release`; the synthetic table has the
-    columns of the schema, with values that the schema allows, and is the release's table. All of
+    columns of the schema, with values that the schema allows, and is the release's table. Its rows
+    have to obey the schema's checks; derived columns and identifiers are made anew. All of
     (epsilon, delta) is spent on the weights. The other parameters are as for `release`; a `work`
     folder belongs to one synthetic table.
 
@@ -95,6 +97,7 @@ def weigh(
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     # However the private table is written, this one is plain: points, ISO dates, commas.
     rows = _public_table(synthetic, plan.schema.as_released())
+    _check_rules(rows, plan.released)
     _warn_once()
     asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
     kept = open_work(work, request(plan) | asked, plan, private=seed is None)
@@ -136,7 +139,7 @@ def _run(
         said("replicates", 0.5)
     made = assemble(
         rows,
-        plan.schema.as_released(),
+        plan.released.settled.as_released(),
         card,
         model,
         replicates=replicates,
@@ -177,6 +180,16 @@ def _public_table(synthetic: Any, schema: Schema) -> pd.DataFrame:
         raise TableError("the synthetic table has no rows to weigh")
     frame = pd.DataFrame({column.name: _checked(column, found, schema) for column in schema})
     return schema.restore(frame)
+
+
+def _check_rules(rows: pd.DataFrame, schema: Schema) -> None:
+    """Refuse rows that break a public rule; they are taken as given, and not drawn again."""
+    for rule, kept in obeyed(schema, rows).items():
+        if not kept.all():
+            raise TableError(
+                f"{rule}: {int((~kept).sum()):,} of the {len(kept):,} rows of the synthetic table "
+                "break it; leave those rows out, or correct the schema"
+            )
 
 
 def _checked(column: Column, table: pd.DataFrame, schema: Schema) -> pd.Series:

@@ -36,7 +36,7 @@ _BLOCK = 65_536
 
 def column_card(release: Release, column: Column) -> dict[str, Any]:
     """A column of the synthetic table over its codes, without weights and with them."""
-    codes = release.schema.select([column.name]).encode(release.table).codes[:, 0]
+    codes = release.schema.plain.select([column.name]).encode(release.table).codes[:, 0]
     plain = np.bincount(codes, minlength=column.size) / max(len(codes), 1)
     weighted = np.bincount(codes, weights=release.weights, minlength=column.size)
     weighted = weighted / max(weighted.sum(), 1e-300)
@@ -77,7 +77,7 @@ def null_shares(release: Release, column: Column) -> str:
 
 def sample_rows(release: Release) -> dict[str, Any]:
     """The first rows, as texts, of the first columns, and the weight."""
-    shown = release.schema.columns[:SHOWN_COLUMNS]
+    shown = release.schema.settled.columns[:SHOWN_COLUMNS]
     first = release.table.head(SHOWN_ROWS)
     texts = [[_value_text(column, value) for value in first[column.name]] for column in shown]
     weights = [number_text(float(weight)) for weight in first["weight"]]
@@ -184,6 +184,10 @@ def _numbers_said(name: str, bars: Bars) -> str:
 
 def _domain(column: Column) -> str:
     unit = f" {cut(column.unit, 24)}" if column.unit else ""
+    if column.kind == "identifier":
+        return "made up, from nobody"
+    if column.expression is not None:
+        return f"= {cut(column.expression)}{unit}"
     if not column.is_numeric:
         return f"{column.cells:,} categories{unit}"
     axis = Axis(column.kind, column.low, column.high)

@@ -59,13 +59,15 @@ def release_page(release: Release) -> str:
     ledger = release.ledger
     stages = _by_stage(release)
     count = 0 if release.replicates is None else release.replicates.shape[1]
-    listed = release.schema.columns[:MOST_LINES]
+    listed = release.schema.settled.columns[:MOST_LINES]
     found = relations(release)
     return _environment.get_template("release.html").render(
         guarantee=release.guarantee,
         seeded=not ledger.private,
         rows=len(release.table),
-        columns=[column_card(release, column) for column in listed[:MOST_COLUMNS]],
+        columns=[
+            column_card(release, column) for column in release.schema.plain.columns[:MOST_COLUMNS]
+        ],
         known=[known(column) | {"nulls": null_shares(release, column)} for column in listed],
         sample=sample_rows(release),
         width=len(release.schema),
@@ -86,7 +88,7 @@ def release_page(release: Release) -> str:
         heat=_heat(release, found),
         relations=_changed(found),
         replicates=count,
-        snippets=Snippets(release.schema, count),
+        snippets=Snippets(release.schema.plain, count),
         card=release.card,
     )
 

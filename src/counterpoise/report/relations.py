@@ -70,7 +70,8 @@ class Relations:
 def relations(release: Release) -> Relations:
     """How strongly every two of the first columns of a release go together."""
     rows = np.arange(0, len(release.table), max(1, -(-len(release.table) // MOST_ROWS)))
-    schema = release.schema.select(release.schema.names[:MOST_COLUMNS])
+    plain = release.schema.plain
+    schema = plain.select(plain.names[:MOST_COLUMNS])
     coded = schema.encode(release.table.iloc[rows]).codes
     groups = [_groups(column, coded[:, place]) for place, column in enumerate(schema)]
     both = []

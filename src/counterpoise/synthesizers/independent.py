@@ -5,14 +5,17 @@ of each other. It keeps every column's distribution and nothing else. Charge: on
 over d marginals, D2 = sqrt(d) (discrete Laplace, D1 = d, for a pure budget).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from counterpoise.arguments import column_sets
 from counterpoise.schema import Schema
 from counterpoise.synthesizers.graphical.sampling import rounded_counts
+from counterpoise.synthesizers.marginal_model import MarginalAnswer
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
 from counterpoise.synthesizers.redraw import Remeasurement, Table, rake
 from counterpoise.vault import REPLACE, NoisyCounts, Share, Vault
@@ -65,6 +68,13 @@ class IndependentModel:
             [counts] = rounded_counts(chances[None], np.array([rows]), generator)
             codes[:, column] = generator.permutation(np.repeat(np.arange(len(chances)), counts))
         return self.schema.decode(codes, generator, format=format)
+
+    def marginal(self, columns: Sequence[str]) -> MarginalAnswer:
+        """The expected counts of the combinations of `columns`: products of their shares."""
+        [names] = column_sets("columns", (columns,))
+        chances = [self.probabilities[self.schema.index(name)] for name in names]
+        values = self.rows * reduce(np.multiply.outer, chances)
+        return MarginalAnswer(names, values, self.deviation if len(names) == 1 else None)
 
     def redraw(
         self,
