@@ -11,7 +11,9 @@ would have been fitted had the cells outside A been known to be empty.
 So nothing changes for what rests on the rows. Replicate weights are ratios of a redrawn model to
 this one; 1[x in A] stands in both, and p(A) is a constant that normalising removes. Their first
 order takes the covariance of cells from these rows, which is that of the density above, and rakes
-to its tables. All of it is post-processing, and free.
+to its tables. Where noise, or private rows that break the rules, put counts outside A, the tables
+contradict each other: rows then follow the smaller ones, replicates the larger, and intervals are
+wider by the difference. All of it is post-processing, and free.
 """
 
 from __future__ import annotations
@@ -95,7 +97,9 @@ def _raked(model: Any, codes: np.ndarray) -> np.ndarray:
     if not (hasattr(model, "measured_columns") and hasattr(model, "marginal")):
         return weights
     cells, tables = [], []
-    for columns in _largest(model.measured_columns):
+    # A large table loses what it has outside the rules, be it noise; a small one, raked to last,
+    # says how much there is of everything.
+    for columns in _by_size(model.measured_columns):
         table = np.asarray(model.marginal(columns).values, dtype=float)
         places = tuple(codes[:, model.schema.index(name)] for name in columns)
         cell = np.ravel_multi_index(places, table.shape)
@@ -118,10 +122,10 @@ def _raked(model: Any, codes: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _largest(sets: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """The sets of columns that are not within another one, each once."""
+def _by_size(sets: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """The sets of columns, each once, those with the most columns first."""
     unique = {frozenset(columns): tuple(columns) for columns in sets}
-    return [columns for each, columns in unique.items() if not any(each < one for one in unique)]
+    return sorted(unique.values(), key=len, reverse=True)
 
 
 def _systematic(weights: np.ndarray, rows: int, generator: np.random.Generator) -> np.ndarray:
