@@ -5,7 +5,7 @@ from datetime import date, datetime
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.errors import SchemaError, TableError
@@ -143,6 +143,10 @@ def test_rules_that_cannot_be_kept_are_refused_with_the_way_out(columns, checks,
     [
         lambda: Column.derived("c", "a", "categorical"),
         lambda: Column.derived("c", 3),
+        lambda: Column.derived("c", np.arange(2), np.arange(2)),
+        lambda: Column.identifier("id", np.arange(2)),
+        lambda: Schema([A], checks=[np.arange(2)]),
+        lambda: Schema([A], checks=[None]),
         lambda: Column.derived("c", "a", sources={"minimum": "paid"}),
         lambda: Column.identifier("id", "number"),
         lambda: Column.identifier("id", nullable=True),
@@ -220,6 +224,9 @@ def trees(draw, depth=3):
 
 @settings(max_examples=100, deadline=None)
 @given(trees())
+@example("x ** 2")
+@example("abs(x)")
+@example("max(t, b ** 0.5 // a)")
 def test_no_value_lies_outside_the_range_of_its_expression(text):
     expression = parse(text)
     columns = [A, B, X, Column.boolean("t")]
@@ -277,3 +284,19 @@ def test_checks_that_no_row_obeys_are_found_without_any_table():
 )
 def test_checks_that_some_rows_obey_pass(schema):
     require_possible(schema)
+
+
+@settings(max_examples=40, deadline=None)
+@given(trees(), st.sampled_from(["continuous", "integer", "boolean", "date", "datetime"]))
+def test_whatever_can_be_derived_can_be_written_and_read_again(text, kind):
+    try:
+        schema = Schema([A, B, X, Column.boolean("t"), Column.derived("c", text, kind)])
+    except SchemaError:
+        return
+    settled = schema.settled
+    assert Schema.from_dict(settled.to_dict()) == settled
+    codes = np.random.default_rng(0).integers(0, [10, 11, 20, 2], (200, 4))
+    rows = schema.modelled.decode(codes, np.random.default_rng(1))
+    made = complete(schema, rows[all_obeyed(schema, rows)])
+    pd.testing.assert_frame_equal(settled.restore(made), made)
+    assert settled.plain.encode(made).codes.shape == (len(made), 5)

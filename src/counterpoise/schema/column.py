@@ -250,7 +250,7 @@ class Column:
         >>> Column.derived("total", "ancillary + accommodation").expression
         'ancillary + accommodation'
         """
-        if kind == "boolean":
+        if isinstance(kind, str) and kind == "boolean":
             more = {"category_type": kind, **more}
             kind = "categorical"
         return cls(name, kind, nullable=nullable, expression=expression, **more)
@@ -446,7 +446,8 @@ class Column:
             raise self._refuse("an identifier is never null")
         if self.category_type is None:
             self._set(category_type="integer")
-        if self.category_type not in ("integer", "string"):
+        stated = self.category_type
+        if not isinstance(stated, str) or stated not in ("integer", "string"):
             raise self._refuse("the type of an identifier must be integer or string")
 
     def _normalise_categories(self) -> None:

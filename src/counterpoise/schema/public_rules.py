@@ -56,11 +56,14 @@ class PublicRules:
 
     def needs(self, expression: Expression) -> set[str]:
         """The modelled columns that an expression is made of, through derived ones too."""
-        inner = {column.name: each for column, each in self.derived}
-        found: set[str] = set()
-        for name in expression.columns:
-            found |= self.needs(inner[name]) if name in inner else {name}
-        return found
+        found: dict[str, set[str]] = {}
+
+        def made_of(each: Expression) -> set[str]:
+            return set().union(*(found.get(name, {name}) for name in each.columns))
+
+        for column, each in self.derived:
+            found[column.name] = made_of(each)
+        return made_of(expression)
 
     def settled(self, columns: Iterable[Column]) -> Iterator[Column]:
         """The derived columns with their bounds, and whether they may be null."""
