@@ -123,6 +123,16 @@ def test_stated_bounds_are_kept_where_a_check_sees_to_it(minimum, checks):
         ([A, Column.identifier("id"), Column.derived("c", "id")], [], "'id' is an identifier"),
         ([A, Column.derived("c", "2 * a", maximum=10)], [], "may leave the maximum 10.*'c <= 10"),
         ([A, Column.derived("c", "1 / a")], [], "however large; add a check"),
+        ([A, Column.derived("c", "2 * a")], ["c > 20"], "the checks leave no value that '2"),
+        (
+            [
+                A,
+                Column.derived("n", "a / 2 + 0.5", "integer"),
+                Column.derived("c", "n", minimum=0.5),
+            ],
+            [],
+            "'n' may leave the minimum 0.5",
+        ),
         ([B, Column.derived("c", "b + 1", nullable=False)], [], "'not is_null\\(c\\)'"),
         ([Column.identifier("id")], [], "neither derived nor an identifier"),
         ([A], ["a + 1"], "check 'a \\+ 1': it is neither true nor false"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date as Date
 from datetime import datetime as DateTime
@@ -65,17 +65,21 @@ class PublicRules:
             found[column.name] = made_of(each)
         return made_of(expression)
 
-    def settled(self, columns: Iterable[Column]) -> Iterator[Column]:
-        """The derived columns with their bounds, and whether they may be null."""
-        ranges = {column.name: _range(column) for column in columns if column.is_modelled}
+    def ranges(self) -> Iterator[tuple[Column, Range]]:
+        """The derived columns, and the ranges of their expressions where the checks are obeyed."""
+        known = {column.name: _range(column) for column in self.modelled}
         for column, expression in self.derived:
-            found = range_of(expression.tree, ranges.__getitem__)
+            found = range_of(expression.tree, known.__getitem__)
             checks = (check.tree for check in self.checks)
             found = narrowed(found, column.name, expression.tree, checks)
+            yield column, found
+            known[column.name] = _as_seen(column, found)
+
+    def settled(self) -> Iterator[Column]:
+        """The derived columns with their bounds, and whether they may be null."""
+        for column, found in self.ranges():
             made = _bounded(column, found) if column.is_numeric else column
-            may_be_null = column.nullable and found.nullable
-            ranges[column.name] = replace(_range(made), nullable=may_be_null)
-            yield replace(made, nullable=may_be_null)
+            yield replace(made, nullable=column.nullable and found.nullable)
 
     def selected(self, schema: Schema, chosen: Sequence[str]) -> Schema:
         """A schema of some of the columns, with the rules whose columns are all among them."""
@@ -214,16 +218,17 @@ def _no_values(column: Column) -> pd.Series:
 
 def _check_bounds(rules: PublicRules) -> None:
     """Refuse stated bounds that a derived column may leave, and columns that have none."""
-    ranges = {column.name: _range(column) for column in rules.modelled}
-    for column, expression in rules.derived:
-        found = range_of(expression.tree, ranges.__getitem__)
-        found = narrowed(found, column.name, expression.tree, (c.tree for c in rules.checks))
+    for column, found in rules.ranges():
+        if found.low > found.high:
+            raise SchemaError(
+                f"column {column.name!r}: the checks leave no value that {column.expression!r} "
+                "can have; correct them, or the bounds of its columns"
+            )
         if found.nullable and not column.nullable:
             raise SchemaError(
                 f"column {column.name!r} is required, and {column.expression!r} may be null; let "
                 f"it be null, or add the check 'not is_null({Expression(Name(column.name))})'"
             )
-        ranges[column.name] = found
         if column.is_numeric:
             _check_stated(column, found)
 
@@ -264,6 +269,17 @@ def _range(column: Column) -> Range:
         return replace(_OPEN, nullable=column.nullable)
     scale = DAY if column.kind == "datetime" else 1
     return Range(column.low / scale, column.high / scale, column.nullable)
+
+
+def _as_seen(column: Column, found: Range) -> Range:
+    """The range of a derived column as expressions see it: whole where the column is."""
+    if not column.is_numeric:
+        return Range(0.0, 1.0, found.nullable)
+    if not found.is_finite or column.kind == "continuous":
+        return found
+    scale = DAY if column.kind == "datetime" else 1
+    low, high = _on_scale(column, found)
+    return Range(low / scale, high / scale, found.nullable)
 
 
 def _on_scale(column: Column, found: Range) -> tuple[float, float]:

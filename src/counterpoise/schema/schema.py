@@ -199,7 +199,7 @@ class Schema:
         """The schema with the bounds of derived columns, and whether they may be null."""
         if not self.rules.derived:
             return self
-        settled = {column.name: column for column in self.rules.settled(self.columns)}
+        settled = {column.name: column for column in self.rules.settled()}
         return replace(self, columns=tuple(settled.get(each.name, each) for each in self.columns))
 
     @cached_property
