@@ -108,7 +108,7 @@ def _run(
         model = fit_synthesizer(vault, plan, kept)
         said("sampling", 0.5)
         rows = min(model.rows, MOST_DRAWN) if plan.rows is None else plan.rows
-        released = plan.released.with_modelled(vault.schema).settled
+        released = plan.released.as_released().with_modelled(vault.schema).settled
         synthetic = draw(model, released, rows, sampling_seed)
         said("weights", 0.55)
         weight_model = fit_weights(vault, synthetic, plan, kept, model)
