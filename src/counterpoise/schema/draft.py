@@ -24,7 +24,7 @@ from counterpoise.errors import CounterpoiseWarning, SchemaError
 from counterpoise.schema.bins import EPOCH
 from counterpoise.schema.column import NARROWEST_RANGE, WIDEST_RANGE, Column
 from counterpoise.schema.dialect import DEFAULT, Dialect
-from counterpoise.schema.files import is_path
+from counterpoise.schema.files import is_path, is_text_file
 from counterpoise.schema.guessing import (
     SAMPLE,
     Guess,
@@ -94,7 +94,10 @@ def draft_schema(
     kept = texts(keep, "keep: expected a list of names of columns")
     stated = Dialect(separator, encoding=DEFAULT.encoding if encoding is None else encoding)
     dialect = DEFAULT
-    if is_path(source):
+    if not (is_path(source) and is_text_file(Path(source))):
+        if stated != DEFAULT or encoding is not None:
+            raise SchemaError("separator, encoding: these are of files of text, such as a .csv")
+    else:
         named = None if encoding is None else stated.encoding
         dialect = sniff_dialect(Path(source), stated, named)
     frame = read_table(source, dialect=dialect)

@@ -20,7 +20,6 @@ from counterpoise.schema.dialect import DEFAULT, SEPARATOR_WORDS, UTF8, Dialect
 from counterpoise.schema.files import (
     connect,
     file_columns,
-    is_text_file,
     literal_path,
     open_bytes,
     open_text,
@@ -36,9 +35,7 @@ _ENCODINGS = (UTF8, "windows-1252", "latin-1")
 
 
 def sniff_dialect(path: Path, stated: Dialect = DEFAULT, encoding: str | None = None) -> Dialect:
-    """How a file seems to be written; what is stated stands. A Parquet file has no dialect."""
-    if not is_text_file(path):
-        return DEFAULT
+    """How a file of text seems to be written; what is stated stands."""
     # The complaints about a file that is not there are those of reading its header.
     file_columns(path, replace(stated, encoding="latin-1"))
     found = replace(stated, encoding=encoding or _encoding(path))
