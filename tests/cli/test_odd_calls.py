@@ -69,6 +69,21 @@ CALLS = {
         "--accept": (None, TEXTS),
         "--pay": (None, TEXTS),
     },
+    "schema show": {"draft": ("schema.json", PATHS)},
+    "schema set": {
+        "draft": ("schema.json", PATHS),
+        "column": ("age", TEXTS),
+        "--type": (None, TEXTS),
+        "--minimum": ("0", (*NUMBERS, *TEXTS)),
+        "--maximum": ("9", NUMBERS),
+        "--bins": (None, (*NUMBERS, ",", "0,", "0,9", "0,x,9")),
+        "--categories": (None, (*TEXTS, ",", '"', 'a,"b', "a\nb")),
+        "--other": (None, TEXTS),
+        "--unit": (None, TEXTS),
+    },
+    "schema accept": {"draft": ("schema.json", PATHS), "patterns": ("age", (*TEXTS, "[", "*"))},
+    "schema pay": {"draft": ("schema.json", PATHS), "patterns": ("age", (*TEXTS, "[", "*"))},
+    "schema drop": {"draft": ("schema.json", PATHS), "columns": ("age", (*TEXTS, "[", "*"))},
     "inspect": {"folder": ("made", PATHS)},
     "completion": {"shell": ("bash", TEXTS)},
 }
@@ -116,7 +131,7 @@ def called(command, values):
     """A call, with what is no option behind the mark that ends them."""
     stated = {name: value for name, value in values.items() if value is not None}
     options = [word for name in stated if name.startswith("-") for word in (name, stated[name])]
-    return [command, *options, "--", *(stated[name] for name in stated if name[0] != "-")]
+    return [*command.split(), *options, "--", *(stated[name] for name in stated if name[0] != "-")]
 
 
 @pytest.mark.parametrize(("command", "name"), EVERY)

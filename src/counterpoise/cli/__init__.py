@@ -25,6 +25,8 @@ _COMMANDS = {
     "completion": "print the completion script of a shell",
     "version": "print the version",
 }
+# Where a command is to be found, if not in the module of its name.
+_PLACES = {"schema": "schema_group"}
 
 # A way out that an error names in Python, and the same in the shell.
 _IN_THE_SHELL = {
@@ -43,7 +45,7 @@ class _LazyGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        command = import_module(f"counterpoise.cli.{name}").command
+        command = import_module(f"counterpoise.cli.{_PLACES.get(name, name)}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -43,11 +43,14 @@ class Run:
 
     def plan(self, planned: Callable[..., Plan], *request: Any, **options: Any) -> Plan:
         """The plan that `planned` makes of the schema, the budget and a request."""
+        from counterpoise.cli.schema_settle import require_settled
         from counterpoise.schema import Schema
         from counterpoise.vault import Budget
 
         budget = Budget(self.epsilon, self.delta, self.neighbours, self.max_rows_per_person)
-        return planned(Schema.read(self.schema_path), budget, *request, **options)
+        schema = Schema.read(self.schema_path)
+        require_settled(schema, self.schema_path)
+        return planned(schema, budget, *request, **options)
 
     def carry_out(self, plan: Plan, make: Callable[..., Release], rows: int = GUESSED_ROWS) -> None:
         """Show the plan, for so many `rows`, or do what it says, save it and tell of it."""

@@ -58,6 +58,7 @@ def command(
     is written, its decimal mark and its words for null are looked for unless they are stated.
     """
     from counterpoise.cli.console import notes
+    from counterpoise.cli.schema_settle import show_advice
     from counterpoise.disk import plainly
     from counterpoise.errors import SchemaError
     from counterpoise.schema import Schema, draft_schema
@@ -101,10 +102,12 @@ def command(
     if schema.unconfirmed:
         click.echo(
             f"NOT PUBLIC YET: {len(schema.unconfirmed)} values were read off the data. Treat this "
-            "schema as confidential. Confirm each that is public knowledge (--accept column.key), "
-            "or let the budget estimate it (--pay column).",
+            "schema as confidential. State what is publicly known (counterpoise schema set), "
+            "confirm what is public as it stands (accept), or let the budget estimate it (pay).",
             err=True,
         )
+    if not is_schema:
+        show_advice(schema, source, target)
 
 
 def _check_target(out: Path, source: Path) -> None:

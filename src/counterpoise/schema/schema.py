@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from counterpoise.schema.coded import Coded
 
 PAYABLE = ("minimum", "maximum", "enum")
+FEW_MARKS = 6  # so many an error names one by one
 _NAMES = "columns are asked for by a list of their names"
 _KEYS = "what is accepted or paid for is named by text, such as 'minimum'"
 
@@ -241,10 +242,19 @@ class Schema:
         """The (column, key) pairs that are measured with a share of the budget."""
         return self._marked("paid")
 
+    @property
+    def unstated(self) -> tuple[tuple[str, str], ...]:
+        """The (column, key) pairs that are neither stated nor to be paid for."""
+        paid = set(self.paid)
+        pairs = ((column.name, key) for column in self.columns for key in column.missing)
+        return tuple(pair for pair in pairs if pair not in paid)
+
     def require_public(self) -> None:
         """Raise a SchemaError that lists what was read off private data, if anything was."""
         if self.unconfirmed:
-            marks = ", ".join(f"{name}.{key}" for name, key in self.unconfirmed)
+            marks = ", ".join(f"{name}.{key}" for name, key in self.unconfirmed[:FEW_MARKS])
+            if len(self.unconfirmed) > FEW_MARKS:
+                marks += f" and {len(self.unconfirmed) - FEW_MARKS} more"
             raise SchemaError(
                 f"these were read off private data and are not public knowledge: {marks}. For "
                 "each, state a value known without looking at the data; or confirm that the value "
