@@ -14,7 +14,14 @@ from counterpoise.cli.options import SYNTHESIZERS, WEIGHTERS
 from counterpoise.curation import weigh as weigh_module
 from counterpoise.curation.plan import plan_release
 from counterpoise.curation.progress import spent_before
-from counterpoise.errors import AnalysisError, BudgetError, BundleError, MethodError, TableError
+from counterpoise.errors import (
+    AnalysisError,
+    BudgetError,
+    BundleError,
+    CounterpoiseError,
+    MethodError,
+    TableError,
+)
 from counterpoise.vault import Budget, Journal
 from tests.cli.calls import run, run_process
 
@@ -99,6 +106,37 @@ def test_a_release_is_written_and_inspected(files, words):
     release = cp.load(out)
     assert len(release.table) == 50
     assert release.replicates.shape == (50, 3)
+
+
+@pytest.mark.parametrize("command", ["release", "weigh"])
+def test_a_dry_run_takes_a_guess_at_the_number_of_private_rows(command, files):
+    tables = [files / "table.csv"] * (1 + (command == "weigh"))
+    words = [command, *tables, "--schema", files / "schema.json", "--epsilon", 1, "--dry-run"]
+    guessed, few, many = (
+        json.loads(run(*words, "--json", *more))
+        for more in ((), ("--private-rows", 2000), ("--private-rows", 200_000))
+    )
+    assert [plan["private_rows_assumed"] for plan in (guessed, few, many)] == [
+        10_000,
+        2000,
+        200_000,
+    ]
+    assert few["seconds"] < guessed["seconds"] < many["seconds"]
+    assert few["bytes"] < guessed["bytes"] < many["bytes"]
+    assert many["seconds"] == pytest.approx(sum(stage["seconds"] or 0 for stage in many["stages"]))
+    assert many["bytes"] == max(stage["bytes"] or 0 for stage in many["stages"])
+    shown = run(*words, "--private-rows", 200_000)
+    assert "for 200,000 private rows" in shown
+    assert [line for line in shown.splitlines() if line.startswith("in all ")]
+    with pytest.raises(CounterpoiseError, match="private_rows"):
+        run(*words, "--private-rows", 0)
+
+
+def test_the_rows_of_a_release_are_the_guess_where_there_is_no_other(files, words):
+    plan = json.loads(run(*words, "--dry-run", "--json"))
+    assert plan["private_rows_assumed"] == 50
+    plan = json.loads(run(*words, "--dry-run", "--json", "--private-rows", 70))
+    assert plan["private_rows_assumed"] == 70
 
 
 def test_the_split_is_the_part_of_the_budget_that_the_weights_get(files, words):

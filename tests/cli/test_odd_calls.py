@@ -45,6 +45,7 @@ SHARED = {
     "--neighbours": ("replace", TEXTS),
     "--max-rows-per-person": ("1", ("", "0", "-1", "1_0", "1e400", "nan", "x")),
     "--seed": ("1", NUMBERS),
+    "--private-rows": (None, NUMBERS),
     "--out": ("out", PATHS),
     "--work": ("work", PATHS),
 }

@@ -61,6 +61,53 @@ def test_more_rows_take_longer_and_more_memory():
         assert 0 < small[name].bytes < large[name].bytes
 
 
+def measured_schema(numbers, integers, categories):
+    """The public columns of the tables in `benchmarks/outlook.py`, on which was measured."""
+    columns = [cp.Column.continuous(f"number{place}", 0, 1000) for place in range(numbers)]
+    columns += [cp.Column.integer(f"integer{place}", 1, 16) for place in range(integers)]
+    for place, size in enumerate(categories):
+        listed = [f"c{code}" for code in range(size)]
+        columns.append(cp.Column.categorical(f"category{place}", listed))
+    return cp.Schema(columns)
+
+
+# Processor seconds and megabytes of the synthesizer, the weights and the replicates.
+MEASURED = {
+    (5_000, 3, 1, (2, 3, 5, 8)): ((0.19, 251), (0.45, 278), (1.28, 296)),
+    (20_000, 4, 2, (2, 2, 4, 6, 10, 20)): ((0.51, 271), (4.01, 476), (17.1, 572)),
+    (48_842, 4, 1, (2, 2, 5, 6, 7, 9, 14, 16, 16, 42)): ((1.29, 330), (6.46, 628), (30.6, 861)),
+    (50_000, 6, 2, (2, 2, 3, 4, 5, 8, 12, 20, 60, 150)): ((1.89, 351), (9.05, 690), (30.0, 891)),
+    (200_000, 3, 1, (2, 3, 5, 8)): ((1.76, 427), (6.06, 661), (21.9, 843)),
+}
+
+
+@pytest.mark.parametrize("table", MEASURED, ids=lambda table: f"{table[0]} rows")
+def test_time_and_memory_are_what_was_measured_within_a_factor_of_two(table):
+    rows, *columns = table
+    found = stages(measured_schema(*columns), Budget(1.0, 1e-9), rows=rows)
+    for name, (seconds, megabytes) in zip(
+        ("synthesizer", "weights", "replicates"), MEASURED[table], strict=True
+    ):
+        assert 0.5 < found[name].seconds / seconds < 2, name
+        assert 0.5 < found[name].bytes / 1e6 / megabytes < 2, name
+
+
+def test_tables_that_drown_in_noise_take_no_time():
+    """A pair of 3,000 and 2,000 categories has six million cells, and is never counted."""
+    columns = measured_schema(2, 0, (2, 3)), measured_schema(2, 0, (2, 3, 3000, 2000))
+    few, many = (stages(schema, Budget(1.0, 1e-9), "aim")["synthesizer"] for schema in columns)
+    assert many.seconds < 10 * few.seconds
+    assert many.bytes < 2 * few.bytes
+
+
+def test_replicates_of_weights_that_move_nothing_take_little():
+    schema = make_schema()
+    moved = stages(schema, Budget(1.0, 1e-6), rows=10**5)["replicates"]
+    still = stages(schema, Budget(1.0, 1e-6), weights="uniform", rows=10**5)["replicates"]
+    assert 0 < still.seconds < moved.seconds
+    assert 0 < still.bytes < moved.bytes
+
+
 class Strange(Uniform):
     """Weights that nobody knows."""
 

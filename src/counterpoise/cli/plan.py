@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +19,11 @@ GUESSED_ROWS = 10_000
 def show_plan(plan: Plan, as_json: bool, replicates: int, rows: int = GUESSED_ROWS) -> None:
     """Print a plan, as text or as JSON."""
     if as_json:
-        echo_json({"private_rows_assumed": rows, "stages": plan_values(plan, replicates, rows)})
+        stages = plan_values(plan, replicates, rows)
+        seconds, held = _in_all([(stage["seconds"], stage["bytes"]) for stage in stages])
+        echo_json(
+            {"private_rows_assumed": rows, "seconds": seconds, "bytes": held, "stages": stages}
+        )
     else:
         click.echo(plan_lines(plan, replicates, rows))
         click.echo("nothing was read or spent")
@@ -33,12 +38,15 @@ def plan_lines(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> str:
     for stage in stages:
         cells = (_share(stage), _seconds(stage.seconds), _bytes(stage.bytes))
         table.append((stage.name, stage.method or "", *cells))
-    head, *lines = aligned(table, 3).splitlines()
+    seconds, held = _in_all([(stage.seconds, stage.bytes) for stage in stages])
+    table.append(("in all", "", "", _seconds(seconds), _bytes(held)))
+    head, *lines, total = aligned(table, 3).splitlines()
     shown = [head]
     for stage, line in zip(stages, lines, strict=True):
         shown.append(line)
         if stage.share is not None:
             shown += [f"    {text}" for text in (stage.asks, stage.noise) if text]
+    shown.append(total)
     return "\n".join([*shown, f"(noise, time and memory: roughly, for {rows:,} private rows)"])
 
 
@@ -58,6 +66,15 @@ def plan_values(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> list[d
         }
         for stage in plan.describe(private_rows=rows, replicates=replicates)
     ]
+
+
+def _in_all(
+    costs: Sequence[tuple[float | None, int | None]],
+) -> tuple[float | None, int | None]:
+    """The time of all stages and the memory of the largest; None if none of them is known."""
+    seconds = [seconds for seconds, _ in costs if seconds is not None]
+    held = [size for _, size in costs if size is not None]
+    return (sum(seconds) if seconds else None), max(held, default=None)
 
 
 def _share(stage: Any) -> str:

@@ -37,6 +37,7 @@ class Run:
     csv: bool
     overwrite: bool
     dry_run: bool
+    private_rows: int | None
     as_json: bool
     quiet: bool
     verbose: bool
@@ -53,13 +54,17 @@ class Run:
         return planned(schema, budget, *request, **options)
 
     def carry_out(self, plan: Plan, make: Callable[..., Release], rows: int = GUESSED_ROWS) -> None:
-        """Show the plan, for so many `rows`, or do what it says, save it and tell of it."""
+        """Show the plan, or do what it says, save it and tell of it.
+
+        `rows` is how many private ones there may be, where nobody said.
+        """
         from counterpoise.bundle.files import check_target
         from counterpoise.cli.console import notes
         from counterpoise.cli.plan import plan_lines, show_plan
         from counterpoise.cli.summary import show_release
         from counterpoise.curation.progress import lines
 
+        rows = rows if self.private_rows is None else self.private_rows
         if self.dry_run:
             show_plan(plan, self.as_json, self.replicates, rows)
             return

@@ -116,7 +116,10 @@ def accept(draft: Path, patterns: tuple[str, ...], dry_run: bool, quiet: bool) -
         said = [f"these {verb} public: anybody may know them, and a release publishes them"]
     width = max((len(f"{name}.{key}") for name, key in marks), default=0)
     for name, key in marks:
-        said.append(f"  {f'{name}.{key}'.ljust(width)}  {value_text(schema[name], key)}")
+        column = schema[name]
+        # Of categories each one, not the first few: all of them are published.
+        listed = ", ".join(map(str, column.categories or ())) if key == "enum" else ""
+        said.append(f"  {f'{name}.{key}'.ljust(width)}  {listed or value_text(column, key)}")
         schema = schema.accept(name, key)
     write_changed(draft, schema, said, dry_run, quiet)
 

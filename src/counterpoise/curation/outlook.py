@@ -2,20 +2,25 @@
 
 All of it follows from the schema, the budget and a guess at the number of rows, so nothing is read.
 The noise on counts is what will be added. That on a mean is close to it: the length to which rows
-are cut is read off the synthetic table later. Seconds and bytes are rough: they come from small
-formulas, with constants measured on one core of a common server, and are meant to tell seconds from
-hours and megabytes from gigabytes.
+are cut is read off the synthetic table later. Seconds are those of one processor, and bytes the
+most that the process holds in a stage; both are rough, from the formulas in `costs`.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from counterpoise.curation.costs import (
+    Cost,
+    held_bytes,
+    moments_cost,
+    replicates_cost,
+    synthesizer_cost,
+)
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import (
     SYNTHESIZERS,
@@ -26,23 +31,14 @@ from counterpoise.synthesizers import (
     Mst,
     PrivBayes,
 )
-from counterpoise.synthesizers.graphical import Domain
-from counterpoise.synthesizers.graphical.cost import predict_cost
 from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, count_noise
-from counterpoise.weights import WEIGHTERS, Moments
+from counterpoise.weights import WEIGHTERS, Moments, Uniform
 from counterpoise.weights.choose_features import choose_features
 from counterpoise.weights.moments import TOTAL_FRACTION
 
 if TYPE_CHECKING:
     from counterpoise.curation.plan import Plan
 
-# Codes and unit values of a row's column, while the vault is open.
-BYTES_A_VALUE = 12
-# Counting one table: a part for each row, and a part for the call.
-SECONDS_A_COUNTED_ROW, SECONDS_A_TABLE = 2e-7, 1e-3
-# One feature of one row against another, over the whole calibration; and in one replicate.
-SECONDS_A_PAIR, SECONDS_A_REPLICATED_FEATURE = 1e-9, 1e-8
-SECONDS_TO_START = 1.0
 # How many categories a list may have that is still to be paid for.
 GUESSED_CATEGORIES = 20
 
@@ -78,7 +74,7 @@ def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> t
     schema = _guessed(plan.schema)
     stages = [_domain(plan), _bins(plan)]
     if plan.synthesizer is not None:
-        stages.append(_synthesizer(plan, schema, private_rows))
+        stages.append(_synthesizer(plan, schema, private_rows, rows))
     stages.append(_weights(plan, schema, private_rows, rows))
     if replicates:
         stages.append(_replicates(plan, schema, private_rows, rows, replicates))
@@ -136,7 +132,7 @@ def _bins(plan: Plan) -> Stage | None:
     )
 
 
-def _synthesizer(plan: Plan, schema: Schema, private_rows: int) -> Stage:
+def _synthesizer(plan: Plan, schema: Schema, private_rows: int, rows: int) -> Stage:
     method, share = plan.synthesizer, plan.synthesizer_share
     assert share is not None
     first = _first_counts(method, schema, share)
@@ -149,7 +145,8 @@ def _synthesizer(plan: Plan, schema: Schema, private_rows: int) -> Stage:
         if isinstance(method, Marginals):
             cell = "a count of one table"
         noise = f"{cell}: ± {deviation:.2g}"
-    seconds, held = _synthesizer_cost(method, schema, private_rows)
+    one_count = count_noise(plan.budget, share).deviation
+    cost = synthesizer_cost(method, schema, private_rows, rows, one_count)
     return Stage(
         name="synthesizer",
         method=SYNTHESIZERS.name_of(method),  # type: ignore[arg-type]
@@ -157,8 +154,8 @@ def _synthesizer(plan: Plan, schema: Schema, private_rows: int) -> Stage:
         part=_part(plan, share),
         asks=_asked_by_synthesizer(method, share),
         noise=noise,
-        seconds=seconds,
-        bytes=held,
+        seconds=None if cost is None else cost.seconds,
+        bytes=None if cost is None else cost.bytes,
     )
 
 
@@ -197,37 +194,10 @@ def _first_counts(method: Any, schema: Schema, share: Share) -> tuple[Share, int
     return None
 
 
-def _synthesizer_cost(
-    method: Any, schema: Schema, private_rows: int
-) -> tuple[float | None, int | None]:
-    """Roughly the seconds and bytes of a fit; None where the method is not known."""
-    domain = Domain(schema.names, schema.sizes)
-    columns, names = len(schema), schema.names
-    tables, fits = columns, 1
-    cliques: list[tuple[str, ...]] = [*itertools.pairwise(names)] or [names]
-    match method:
-        case Aim():
-            degrees = range(1, min(method.degree, columns) + 1)
-            tables = sum(math.comb(columns, degree) for degree in degrees)
-            fits = 2 * columns
-        case Mst() | PrivBayes():
-            tables = columns + math.comb(columns, 2)
-        case Histogram():
-            cliques, tables = [names], 1
-        case Marginals():
-            tables = math.comb(columns, min(method.degree, columns))
-        case Independent():
-            cliques = [(name,) for name in names]
-        case _:
-            return None, None
-    model = predict_cost(domain, cliques)
-    counting = tables * (SECONDS_A_TABLE + private_rows * SECONDS_A_COUNTED_ROW)
-    return counting + fits * model.seconds, model.bytes + private_rows * columns * BYTES_A_VALUE
-
-
 def _weights(plan: Plan, schema: Schema, private_rows: int, rows: int) -> Stage:
     share, method = plan.weights_share, plan.weighter
-    noise, seconds, held = "", None, None
+    noise = ""
+    cost: Cost | None = None
     asks = "nothing" if share is None else "what the method asks within its share"
     if isinstance(method, Moments) and share is not None:
         asks = f"one {_law(share)} sum of features"
@@ -238,10 +208,9 @@ def _weights(plan: Plan, schema: Schema, private_rows: int, rows: int) -> Stage:
             f"a standardised mean of {private_rows:,} rows: "
             f"± {_mean_noise(plan.budget, share, groups, features, private_rows):.2g}"
         )
-        seconds = SECONDS_TO_START + rows * features**2 * SECONDS_A_PAIR
-        held = 8 * rows * features
+        cost = moments_cost(schema, private_rows, rows, features)
     elif share is None:
-        seconds, held = 0.0, 0
+        cost = Cost(0.0, held_bytes(schema, private_rows, rows))
     return Stage(
         name="weights",
         method=WEIGHTERS.name_of(method),
@@ -249,19 +218,20 @@ def _weights(plan: Plan, schema: Schema, private_rows: int, rows: int) -> Stage:
         part=_part(plan, share),
         asks=asks,
         noise=noise,
-        seconds=seconds,
-        bytes=held,
+        seconds=None if cost is None else cost.seconds,
+        bytes=None if cost is None else cost.bytes,
     )
 
 
 def _replicates(plan: Plan, schema: Schema, private_rows: int, rows: int, replicates: int) -> Stage:
-    seconds = None
-    held = 4 * rows * replicates * 3
+    cost: Cost | None = None
     share = plan.weights_share
     if isinstance(plan.weighter, Moments) and share is not None:
         _, features = _features(plan.weighter, plan.budget, schema, share, private_rows)
-        seconds = rows * replicates * features * SECONDS_A_REPLICATED_FEATURE
-        held += 8 * rows * features
+        cost = replicates_cost(schema, private_rows, rows, replicates, features)
+    elif isinstance(plan.weighter, Uniform):
+        cost = replicates_cost(schema, private_rows, rows, replicates, features=0)
+    seconds, held = (None, None) if cost is None else (cost.seconds, cost.bytes)
     return Stage("replicates", None, None, 0.0, "nothing", "", seconds, held)
 
 

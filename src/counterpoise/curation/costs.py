@@ -1,0 +1,144 @@
+"""What the stages of a release take in time and memory: small formulas with measured constants.
+
+The constants are processor seconds and bytes on one core of a common server, fitted to releases of
+tables with 1,000 to 200,000 rows and 5 to 18 columns by `benchmarks/outlook.py`, which also shows
+how far off they are: within a factor of two there. What they cannot know is the table itself. Which
+relations are chosen, and how many rows a replicate rests on, decide how many rounds and steps it
+takes; a table whose weights barely hold can take several times as long.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from counterpoise.schema import Schema
+from counterpoise.synthesizers import Aim, Histogram, Independent, Marginals, Mst, PrivBayes
+from counterpoise.synthesizers.aim import NOISE_A_CELL, USEFUL_NOISE
+from counterpoise.synthesizers.graphical import Domain
+from counterpoise.synthesizers.graphical.cost import predict_cost
+from counterpoise.synthesizers.workload import all_cliques
+from counterpoise.weights.calibration import CHUNK_ROWS, FIRST_ROWS
+from counterpoise.weights.many_calibrations import OWN_ROWS
+from counterpoise.weights.moments import SINGLE_PRECISION
+
+# Python and the libraries, before anything is read.
+BYTES_TO_START = 245_000_000
+# A value of a table as text while it is read, and then as codes, units and in the synthetic table.
+# What has more values than a small file stays in its file.
+BYTES_A_READ_VALUE, BYTES_A_HELD_VALUE = 115, 45
+MOST_READ_VALUES = 8_000_000
+# Whatever a stage does first.
+SECONDS_TO_START = 0.05
+# Reading, coding and drawing a value.
+SECONDS_A_READ_VALUE = 6e-7
+# Counting one table: a part for each row, and a part for the call.
+SECONDS_A_COUNTED_ROW, SECONDS_A_TABLE = 2.5e-8, 2e-4
+# The weights: a feature of a row, worked out and whitened; one against another, over all rows; and
+# the same over the rows that the search for the softness takes.
+SECONDS_A_FEATURE, SECONDS_A_PAIR, SECONDS_A_SEARCHED_PAIR = 1e-7, 6e-10, 1.2e-9
+# Copies of the chunk of rows that is worked on.
+CHUNKS = 2.5
+# The replicates: the steps that all take together, for a feature of a row in a replicate; and the
+# Hessians that a replicate takes for itself, each for a part of the rows that it drew at all.
+SECONDS_A_STEPPED_FEATURE = 2e-9
+HESSIANS_A_REPLICATE = 3.5
+SECONDS_A_HESSIAN_PAIR, SECONDS_A_HESSIAN_FEATURE = 1.1e-11, 4e-9
+DRAWN = 1 - math.exp(-1)
+# Drawing a row again, with what a fresh synthesizer makes of each of its columns; and saving it.
+SECONDS_A_REDRAWN_VALUE, SECONDS_A_SAVED_WEIGHT, SECONDS_TO_SAVE = 4e-8, 8e-8, 0.15
+# Of a row in a replicate: what was drawn, weights and what they are worked out in, by precision.
+BYTES_A_REPLICATED_ROW, BYTES_A_SINGLE_ROW = 40, 20
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Processor seconds, and the most memory that the process holds meanwhile."""
+
+    seconds: float
+    bytes: int
+
+
+def synthesizer_cost(
+    method: Any, schema: Schema, private_rows: int, rows: int, count_deviation: float
+) -> Cost | None:
+    """Reading, fitting and drawing; None where the method is not known.
+
+    `count_deviation` is the noise on one count that had all of the share.
+    """
+    domain = Domain(schema.names, schema.sizes)
+    columns, names = len(schema), schema.names
+    tables, fits = columns, 1
+    # The pairs of a chain stand for the model that a method will choose.
+    cliques: list[tuple[str, ...]] = [*itertools.pairwise(names)] or [names]
+    match method:
+        case Aim():
+            # Larger tables are not even tried.
+            useful = USEFUL_NOISE * 2 * private_rows / (NOISE_A_CELL * max(count_deviation, 1e-9))
+            largest = max(1.0, min(useful, method.most_cells))
+            tried = all_cliques(domain, min(method.degree, columns), largest)
+            tables = sum(domain.cells(clique) <= largest for clique in tried)
+            cliques = [clique for clique in cliques if domain.cells(clique) <= largest]
+            cliques += [(name,) for name in names]
+            fits = columns
+        case Mst() | PrivBayes():
+            tables = columns + math.comb(columns, 2)
+        case Histogram():
+            cliques, tables = [names], 1
+        case Marginals():
+            tables = math.comb(columns, min(method.degree, columns))
+        case Independent():
+            cliques = [(name,) for name in names]
+        case _:
+            return None
+    model = predict_cost(domain, cliques)
+    counting = max(tables, columns) * (SECONDS_A_TABLE + private_rows * SECONDS_A_COUNTED_ROW)
+    reading = SECONDS_A_READ_VALUE * columns * (private_rows + rows) / 2
+    read = min(private_rows * columns, MOST_READ_VALUES)
+    return Cost(
+        SECONDS_TO_START + reading + counting + fits * model.seconds,
+        BYTES_TO_START + BYTES_A_READ_VALUE * read + model.bytes,
+    )
+
+
+def held_bytes(schema: Schema, private_rows: int, rows: int) -> int:
+    """What the process holds between stages: itself, the coded rows and the synthetic table."""
+    coded = min(private_rows * len(schema), MOST_READ_VALUES)
+    return BYTES_TO_START + BYTES_A_HELD_VALUE * (coded + rows * len(schema)) // 2
+
+
+def moments_cost(schema: Schema, private_rows: int, rows: int, features: int) -> Cost:
+    """Fitting the moment weights of so many features."""
+    searched, chunk = min(rows, FIRST_ROWS), min(rows, CHUNK_ROWS)
+    seconds = (
+        SECONDS_A_FEATURE * features * (private_rows + rows) / 2
+        + SECONDS_A_PAIR * rows * features**2
+        + SECONDS_A_SEARCHED_PAIR * searched * features**2
+    )
+    working = 8 * rows * features + CHUNKS * 8 * chunk * features
+    held = held_bytes(schema, private_rows, rows)
+    return Cost(SECONDS_TO_START + seconds, held + int(working))
+
+
+def replicates_cost(
+    schema: Schema, private_rows: int, rows: int, replicates: int, features: int
+) -> Cost:
+    """Replicate weights, and saving the release; without features, of weights that move nothing."""
+    seconds = SECONDS_TO_SAVE + rows * replicates * (
+        SECONDS_A_REDRAWN_VALUE * len(schema)
+        + SECONDS_A_SAVED_WEIGHT
+        + SECONDS_A_STEPPED_FEATURE * features
+    )
+    # A Hessian is of the rows that a replicate drew, and its inverse is kept.
+    drawn = min(DRAWN * rows, OWN_ROWS)
+    pair, feature = SECONDS_A_HESSIAN_PAIR * features**2, SECONDS_A_HESSIAN_FEATURE * features
+    seconds += HESSIANS_A_REPLICATE * replicates * drawn * (pair + feature)
+    is_single = rows * features > SINGLE_PRECISION
+    # White rows in double precision have a copy in single precision beside them.
+    white = rows * features * (4 if is_single else 12)
+    each = BYTES_A_SINGLE_ROW if is_single else BYTES_A_REPLICATED_ROW
+    hessians = 8 * replicates * features**2 + 8 * int(drawn) * features
+    held = held_bytes(schema, private_rows, rows)
+    return Cost(seconds, held + white + each * rows * replicates + hessians)
