@@ -10,7 +10,7 @@ import pytest
 import counterpoise as cp
 from counterpoise.cli import main
 from counterpoise.errors import SchemaError
-from tests.cli.calls import run, run_process
+from tests.cli.calls import run
 
 MARKS = {"type": "data", "required": "data"}
 BOUNDS = MARKS | {"minimum": "data", "maximum": "data"}
@@ -338,11 +338,12 @@ class TestEveryCommand:
     def call(self, words, path):
         return ("schema", words[0], path, *words[1:])
 
-    def test_a_draft_that_is_not_there(self, words, tmp_path):
-        done = run_process(*self.call(words, tmp_path / "nowhere.json"))
-        assert done.returncode == 1
-        assert "there is no schema file" in done.stderr
-        assert len(done.stderr.splitlines()) <= 2
+    def test_a_draft_that_is_not_there(self, words, tmp_path, capsys):
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in self.call(words, tmp_path / "nowhere.json")])
+        assert ended.value.code == 1
+        said = capsys.readouterr().err
+        assert "there is no schema file" in said and len(said.splitlines()) <= 2
 
     def test_a_file_that_is_no_schema(self, words, tmp_path):
         path = tmp_path / "table.csv"
@@ -429,25 +430,26 @@ class TestDrafting:
 
     ROWS = 400
 
-    def draft(self, tmp_path, **columns):
+    def draft(self, tmp_path, capsys, **columns):
         table = tmp_path / "table.csv"
         pd.DataFrame({"ill": [True, False] * (self.ROWS // 2), **columns}).to_csv(
             table, index=False
         )
-        done = run_process("schema", table, "-o", tmp_path / "draft.json")
-        assert done.returncode == 0, done.stderr
-        assert "Before a release" not in done.stdout
-        return done.stderr.replace(str(tmp_path / "draft.json"), "draft.json")
+        main(["schema", str(table), "-o", str(tmp_path / "draft.json")])
+        shown = capsys.readouterr()
+        assert "Before a release" not in shown.out
+        return shown.err.replace(str(tmp_path / "draft.json"), "draft.json")
 
-    def test_a_table_of_which_nothing_is_to_be_said(self, tmp_path):
-        said = self.draft(tmp_path, age=np.arange(self.ROWS) % 90)
+    def test_a_table_of_which_nothing_is_to_be_said(self, tmp_path, capsys):
+        said = self.draft(tmp_path, capsys, age=np.arange(self.ROWS) % 90)
         assert "NOT PUBLIC YET" in said and "Before a release" not in said
 
-    def test_every_kind_of_trouble(self, tmp_path):
+    def test_every_kind_of_trouble(self, tmp_path, capsys):
         generator = np.random.default_rng(1)
         rows, places = self.ROWS, np.arange(self.ROWS)
         said = self.draft(
             tmp_path,
+            capsys,
             Weight=60 + places % 41,
             case=[f"P{place:04}" for place in places],
             serial=1000 + places,
@@ -484,9 +486,9 @@ class TestDrafting:
         # The draft leaves these categories open, so advice must not show one.
         assert "Zebra" not in said
 
-    def test_very_many_columns(self, tmp_path):
+    def test_very_many_columns(self, tmp_path, capsys):
         places = np.arange(self.ROWS)
-        said = self.draft(tmp_path, **{f"c{i}": places % 3 for i in range(60)})
+        said = self.draft(tmp_path, capsys, **{f"c{i}": places % 3 for i in range(60)})
         assert "61 columns share one budget" in said
 
     def test_a_table_in_the_place_of_a_command_is_drafted(self, tmp_path):
