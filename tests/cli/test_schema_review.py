@@ -470,19 +470,17 @@ class TestDrafting:
         }
         expected = {
             "Weight": ("needs this name", "counterpoise schema drop draft.json Weight"),
-            "case": ("value of its own", "counterpoise schema drop draft.json case"),
-            "serial": ("number of its own", "counterpoise schema drop draft.json serial"),
             "town": ("250 categories", "counterpoise schema pay draft.json town"),
             "charges": ("100 times as wide", "counterpoise schema set draft.json charges --min"),
             "country": ("one value only", "counterpoise schema drop draft.json country"),
-            "admitted": ("look like dates", "counterpoise schema drop draft.json admitted"),
-            "pay": ("but for '?'", "counterpoise schema set draft.json pay --type number"),
             "secret": ("but for a few words", "counterpoise schema set draft.json secret --type"),
-            "price": ("look like numbers", "counterpoise schema drop draft.json price"),
         }
         assert lines.keys() == expected.keys()
         for name, (what, how) in expected.items():
             assert what in lines[name][0] and lines[name][1].startswith(how), lines[name]
+        # These are left out of the draft, with a word of it; dates, money and '?' are read.
+        for name in ("case", "serial"):
+            assert f"column '{name}' is left out of the draft" in said
         # The draft leaves these categories open, so advice must not show one.
         assert "Zebra" not in said
 

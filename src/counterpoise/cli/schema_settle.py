@@ -100,7 +100,7 @@ def show_advice(schema: Schema, table: Path, draft: Path | None) -> None:
     from counterpoise.schema import read_table
     from counterpoise.schema.advice import advise
 
-    found = advise(schema, read_table(table, schema.names))
+    found = advise(schema, read_table(table, schema.names, dialect=schema.dialect))
     if not found:
         return
     click.echo("\nBefore a release (read off the data, and as confidential):", err=True)

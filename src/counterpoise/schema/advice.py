@@ -74,7 +74,7 @@ def advise(schema: Schema, table: pd.DataFrame) -> tuple[Advice, ...]:
         if WEIGHT.fullmatch(column.name.casefold()):
             found.append(_weight(column.name))
         if column.name in table:
-            found += _on_values(column, table[column.name], part, schema.missing_values)
+            found += _on_values(column, table[column.name], part, schema.words_for_null(column))
     return tuple(found)
 
 
@@ -90,7 +90,7 @@ def _on_values(
     column: Column, values: pd.Series, part: pd.DataFrame, missing: tuple[str, ...]
 ) -> Iterator[Advice]:
     if column.is_numeric:
-        yield from _on_numbers(column, part)
+        yield from _on_numbers(column, part, missing)
         return
     if column.category_type == "boolean":
         return
@@ -157,7 +157,7 @@ def _is_plain_number(text: str) -> bool:
         return False
 
 
-def _on_numbers(column: Column, part: pd.DataFrame) -> Iterator[Advice]:
+def _on_numbers(column: Column, part: pd.DataFrame, missing: tuple[str, ...]) -> Iterator[Advice]:
     if not column.is_complete:
         if not len(part):
             return
@@ -167,7 +167,7 @@ def _on_numbers(column: Column, part: pd.DataFrame) -> Iterator[Advice]:
         yield _constant(column.name)
         return
     # The place of each value between the bounds, read as a release will read it
-    coded = Schema([column]).encode(part[[column.name]])
+    coded = Schema([column], missing).encode(part[[column.name]])
     there: Any = coded.units[:, 0]
     if column.null_code is not None:
         there = there[coded.codes[:, 0] != column.null_code]
