@@ -105,6 +105,7 @@ def test_errors_are_drawn_around_the_weighted_share_and_end_at_the_axis():
         ("integer", [0, 3, 7, 10], [0.3, 0.4, 0.3], "% of rows per 2"),
         ("date", [0, 31, 59, 90], [0.3, 0.3, 0.4], "% of rows per 30 days"),
         ("continuous", [0.0, 1.0, 2.0, 100.0], [0.5, 0.4, 0.1], "% of rows per"),
+        ("continuous", [0.0, 10, 11, 21, 31], [0.1, 0.7, 0.1, 0.1], "% of rows per 1"),
     ],
 )
 def test_the_axis_says_what_heights_are_and_stays_below_a_hundred_percent(
@@ -115,6 +116,7 @@ def test_the_axis_says_what_heights_are_and_stays_below_a_hundred_percent(
     upright = list(itertools.takewhile(lambda text: re.fullmatch(r"[\d.,]+", text), found[1:]))
     assert float(upright[0]) == 0
     assert len(upright) >= 2
+    assert float(upright[-1]) <= 100
 
 
 def test_densities_are_right_by_their_own_axis():
