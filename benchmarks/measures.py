@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from counterpoise import Column, Schema, evaluate
+from counterpoise import Column, Schema, evaluation
 from counterpoise.schema import Coded
 
 
@@ -29,7 +29,7 @@ def marginal_error(
     >>> marginal_error(table, table, [2, 2], 2)
     0.0
     """
-    return evaluate.marginal_error(_coded(synthetic, sizes), _coded(real, sizes), degree)
+    return evaluation.marginal_error(_coded(synthetic, sizes), _coded(real, sizes), degree)
 
 
 def held_out_auc(
@@ -45,7 +45,7 @@ def held_out_auc(
     if sizes[target] != 2:
         raise ValueError(f"the target must be binary, not of {sizes[target]} levels")
     train, test = _coded(synthetic, sizes), _coded(held_out, sizes)
-    return evaluate.linear_score(train, test, str(target), penalty=1 / len(train))
+    return evaluation.linear_score(train, test, str(target), penalty=1 / len(train))
 
 
 def _coded(table: np.ndarray, sizes: Sequence[int]) -> Coded:

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 from scipy.ndimage import gaussian_filter
 
-from counterpoise import Budget, Column, CounterpoiseError, Schema, Vault, evaluate
+from counterpoise import Budget, Column, CounterpoiseError, Schema, Vault, evaluation
 from counterpoise.weights import WEIGHTERS
 from weights_report import pyplot
 
@@ -168,7 +168,7 @@ def draw(toy: Toy, epsilon: float, seed: int, path: Path) -> None:
         upper.set_xticks(ticks, [*(f"{tick:g}" for tick in ticks[:-1]), f"≥ {most:g}"])
         upper.tick_params(labelsize=7)
         _show(lower, _density(synthetic, weights, toy), toy, target.max())
-        distance = evaluate.sliced_wasserstein(rows, test, weights)
+        distance = evaluation.sliced_wasserstein(rows, test, weights)
         effective = weights.sum() ** 2 / (weights**2).sum()
         lower.set_title(f"distance {distance:.4f}, {effective:,.0f} rows", fontsize=9)
     axes[0, 1].set_ylabel("rows", fontsize=8)

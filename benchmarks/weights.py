@@ -40,7 +40,7 @@ import pandas as pd
 from joblib import Parallel, delayed, parallel_config
 
 import weights_report
-from counterpoise import Budget, CounterpoiseError, Schema, Vault, evaluate
+from counterpoise import Budget, CounterpoiseError, Schema, Vault, evaluation
 from counterpoise.schema import Coded
 from counterpoise.synthesizers import SYNTHESIZERS
 from counterpoise.vault import Ledger, Share
@@ -108,7 +108,7 @@ def run(job: Run, wanted: Sequence[Wanted], directory: Path) -> list[dict[str, A
     train, held_out = table.split(job.seed)
     budget = Budget(job.epsilon, DELTA)
     test = table.evaluation_schema.encode(held_out)
-    true_model = evaluate.fit_linear(test, table.target)
+    true_model = evaluation.fit_linear(test, table.target)
     start = time.process_time()
     schema, sample, ledger, model = fitted_synthesizer(job, table, train, budget)
     fitting = time.process_time() - start
@@ -217,24 +217,24 @@ def measures(
     test: Coded,
     target: str,
     weights: np.ndarray,
-    true_model: evaluate.LinearModel,
+    true_model: evaluation.LinearModel,
 ) -> dict[str, float]:
     """Everything that is measured of a weighted table, on held-out rows."""
     fewer, few_weights = synthetic, weights
     if len(synthetic) > MOST_ROWS:
-        fewer, few_weights = evaluate.equal_points(synthetic, weights, MOST_ROWS), None
-    model = evaluate.fit_linear(fewer, target, few_weights)
+        fewer, few_weights = evaluation.equal_points(synthetic, weights, MOST_ROWS), None
+    model = evaluation.fit_linear(fewer, target, few_weights)
     return {
-        "wasserstein": evaluate.wasserstein(synthetic, test, weights),
-        "sliced_wasserstein": evaluate.sliced_wasserstein(
+        "wasserstein": evaluation.wasserstein(synthetic, test, weights),
+        "sliced_wasserstein": evaluation.sliced_wasserstein(
             fewer, test, few_weights, directions=DIRECTIONS
         ),
-        "mmd": evaluate.mmd(synthetic, test, weights, points=2000),
-        "mean_error": evaluate.mean_error(synthetic, test, weights),
-        "marginal_error": evaluate.marginal_error(synthetic, test, 2, weights),
+        "mmd": evaluation.mmd(synthetic, test, weights, points=2000),
+        "mean_error": evaluation.mean_error(synthetic, test, weights),
+        "marginal_error": evaluation.marginal_error(synthetic, test, 2, weights),
         "coefficient_error": float(np.mean((model.coefficients - true_model.coefficients) ** 2)),
         "linear_score": model.score(test),
-        "mlp_score": evaluate.mlp_score(synthetic, test, target, weights, points=MLP_POINTS),
+        "mlp_score": evaluation.mlp_score(synthetic, test, target, weights, points=MLP_POINTS),
         "effective_share": float(weights.sum() ** 2 / (weights**2).sum() / len(weights)),
     }
 
