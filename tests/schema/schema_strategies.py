@@ -4,7 +4,7 @@ from datetime import date, datetime
 
 from hypothesis import strategies as st
 
-from counterpoise.schema import Column, Schema
+from counterpoise.schema import Column, Schema, Shape
 
 texts = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8
@@ -24,6 +24,23 @@ HARD_COLUMNS = [
         Column.integer("uneven", 0, 10, bins=4, nullable=nullable),
         Column.integer("edges", 0, 10, bins=(0, 1, 9, 10), nullable=nullable),
         Column.integer("constant", 5, 5, nullable=nullable),
+        Column.integer("top", 0, 10, bins=(0, 9, 10, 10), nullable=nullable),
+        Column.integer(
+            "shaped",
+            -500,
+            500,
+            bins=(-500, 0, 1, 500),
+            shape=Shape((-500, -20, 0, 1, 70, 500), (1, 2, 3, 0, 1), 400.0),
+            nullable=nullable,
+        ),
+        Column.continuous(
+            "atoms",
+            0,
+            1e6,
+            bins=(0, 5e-324, 30, 1e6),
+            shape=Shape((0, 5e-324, 1, 30, 1e6 - 1e-9, 1e6), (3, 1, 1, 0, 1), 1e3),
+            nullable=nullable,
+        ),
         Column.continuous("real", 0.1, 0.7, bins=1000, nullable=nullable),
         Column.continuous("far", 1e15, 1e15 + 3, nullable=nullable),
         Column.continuous("cut", -1, 1, bins=(-1, 0.1, 0.1 + 2**-53, 1), nullable=nullable),

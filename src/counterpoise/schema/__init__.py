@@ -8,7 +8,10 @@ from counterpoise.schema.column import DEFAULT_BINS, MAX_INTEGER_VALUES, Column
 from counterpoise.schema.dialect import Dialect
 from counterpoise.schema.draft import draft_schema
 from counterpoise.schema.files import as_relation, private_errors
+from counterpoise.schema.grids import fine_grid, provisional
+from counterpoise.schema.pieces import denoised, settled
 from counterpoise.schema.schema import Schema
+from counterpoise.schema.shape import Shape
 from counterpoise.schema.spelling import Spelling
 from counterpoise.schema.sql import (
     code_expression,
@@ -32,14 +35,19 @@ __all__ = [
     "Column",
     "Dialect",
     "Schema",
+    "Shape",
     "Spelling",
     "as_relation",
     "check_columns",
     "code_expression",
     "convert",
+    "denoised",
     "draft_schema",
+    "fine_grid",
     "private_errors",
+    "provisional",
     "read_table",
+    "settled",
     "table_columns",
     "text_expression",
     "unit_expression",

@@ -12,6 +12,7 @@ clipped to the last bin; with stated edges the code is the number of inner edges
 
 from __future__ import annotations
 
+import math
 from datetime import date as Date
 from datetime import datetime as DateTime
 from datetime import timedelta
@@ -97,13 +98,28 @@ def edges(
 def labels(kind: str, edges: np.ndarray) -> tuple[str, ...]:
     """What each bin between these edges holds, as text."""
     if kind == "continuous":
-        return tuple(f"{left:g} to {right:g}" for left, right in pairwise(edges.tolist()))
+        pairs = list(pairwise(edges.tolist()))
+        atoms = [right == math.nextafter(left, math.inf) for left, right in pairs]
+        # The cell after an atom begins at the next float, which is shown as the atom's value; the
+        # last cell holds its right end, so that is the value of an atom there.
+        return tuple(
+            f"{right if right == edges[-1] else left:g}" if atom else f"{left:g} to {right:g}"
+            for (left, right), atom in zip(_shown(pairs, atoms), atoms, strict=True)
+        )
     unit = {"integer": "i8", "date": "M8[D]", "datetime": "M8[us]"}[kind]
     starts, ends = (part.astype(unit).astype(str) for part in (edges[:-1], edges[1:] - 1))
     return tuple(
         left if left == right else f"{left} to {right}"
         for left, right in zip(starts.tolist(), ends.tolist(), strict=True)
     )
+
+
+def _shown(pairs: list[tuple[float, float]], atoms: list[bool]) -> list[tuple[float, float]]:
+    found = list(pairs)
+    for place, is_atom in enumerate(atoms[:-1]):
+        if is_atom:
+            found[place + 1] = found[place][0], found[place + 1][1]
+    return found
 
 
 def _equal_width_codes(

@@ -33,6 +33,7 @@ from counterpoise.schema.rules import (
     plain_category,
     sorted_sources,
 )
+from counterpoise.schema.shape import Shape, checked_shape
 from counterpoise.schema.spelling import PLAIN, Spelling
 
 Bound = int | float | Date | DateTime
@@ -44,6 +45,8 @@ KINDS = (*CATEGORY_KINDS, *NUMERIC_KINDS, IDENTIFIER)
 
 DEFAULT_BINS = 20
 MAX_INTEGER_VALUES = 64
+# Up to this many integers keep a code each, however few rows there are.
+MAX_SINGLE_VALUES = 32
 MAX_BINS = 1_000_000
 # Outside these the width of a bin, or its reciprocal, is not a float64.
 NARROWEST_RANGE, WIDEST_RANGE = 1e-300, 1e300
@@ -57,6 +60,7 @@ class Column:
 
     `other` names the category that takes values which are not listed. `bins` is a number of bins
     of equal width, or a tuple of edges from `minimum` to `maximum`; unstated, it has a default.
+    `shape` says how values lie within stated edges, where a paid answer told it.
     `sources` says where stated values came from ("data", "public", "paid"); what has no mark is
     public. `category_type` ("string", "integer", "boolean") follows from the categories, and is
     stated only when they are not. `spelling` says how text is read, where that is not plain;
@@ -80,6 +84,7 @@ class Column:
     category_type: str | None = None
     spelling: Spelling = PLAIN
     expression: str | None = None
+    shape: Shape | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -302,8 +307,20 @@ class Column:
         """Whether a number of bins could be chosen: numeric, none stated, not a few integers."""
         if not self.is_numeric or self.bins is not None:
             return False
-        few = self.kind == "integer" and self._is_bounded
-        return not (few and self.high - self.low < MAX_INTEGER_VALUES)
+        return not self.has_single_values
+
+    @property
+    def has_single_values(self) -> bool:
+        """Whether every value of the column has a code of its own, without any stated."""
+        few = self.kind == "integer" and self._is_bounded and self.bins is None
+        return few and self.high - self.low < MAX_INTEGER_VALUES
+
+    @property
+    def has_open_cells(self) -> bool:
+        """Whether cells could be chosen: open bins, or more integers than bins are useful."""
+        if not self.is_numeric or self.bins is not None:
+            return False
+        return not (self.has_single_values and self.high - self.low < MAX_SINGLE_VALUES)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -397,6 +414,12 @@ class Column:
             return self.spelling.time_labels(self.edges.tolist())
         return geometry.labels(self.kind, self.edges)
 
+    def checked_edges(self, edges: Iterable[Any]) -> tuple[Bound, ...]:
+        """Edges in the column's own type, from its minimum to its maximum, or a SchemaError."""
+        found = tuple(self._edge(edge) for edge in edges)
+        self._check_edges(found)
+        return found
+
     def with_sources(self, marks: Mapping[str, str]) -> Column:
         """This column with some of its marks replaced."""
         more = dict(sorted_sources(self.name, marks))
@@ -439,7 +462,7 @@ class Column:
             raise self._refuse("other belongs to columns that are read, this one is derived")
 
     def _normalise_identifier(self) -> None:
-        for key in ("categories", "other", "minimum", "maximum", "bins"):
+        for key in ("categories", "other", "minimum", "maximum", "bins", "shape"):
             if getattr(self, key) is not None:
                 raise self._refuse(f"{key} belongs to columns that are read, not to an identifier")
         if self.nullable:
@@ -451,7 +474,7 @@ class Column:
             raise self._refuse("the type of an identifier must be integer or string")
 
     def _normalise_categories(self) -> None:
-        for key in ("minimum", "maximum", "bins"):
+        for key in ("minimum", "maximum", "bins", "shape"):
             if getattr(self, key) is not None:
                 raise self._refuse(f"{key} belongs to numeric columns, this one is {self.kind}")
         categories, other = self.categories, self.other
@@ -504,6 +527,8 @@ class Column:
             self._check_range()
         if isinstance(bins, tuple):
             self._check_edges(bins)
+        if self.shape is not None:
+            self._set(shape=checked_shape(self, self.shape))
 
     def _check_range(self) -> None:
         low, high = self.low, self.high
@@ -523,7 +548,10 @@ class Column:
         if (edges[0], edges[-1]) != (self.minimum, self.maximum):
             raise self._refuse("the first and the last edge must be the minimum and the maximum")
         scaled = [geometry.number(edge) for edge in edges]
-        if any(left >= right for left, right in itertools.pairwise(scaled)):
+        # Whole units: a last edge that is there twice leaves the maximum a cell of its own.
+        twice = self.kind != "continuous" and scaled[-2] == scaled[-1]
+        distinct = scaled[:-1] if twice else scaled
+        if any(left >= right for left, right in itertools.pairwise(distinct)):
             raise self._refuse("the edges must be strictly increasing")
         if len(edges) - 1 > MAX_BINS:
             raise self._refuse(f"there may be at most {MAX_BINS:,} bins")

@@ -1,5 +1,6 @@
-"""From codes back to a table: categories as they are, numbers drawn uniformly within their bin.
+"""From codes back to a table: categories as they are, numbers drawn within their bin.
 
+A number is drawn as the shape of its column says, and uniformly where none is stated.
 Coding the decoded table gives the codes again, exactly, for every schema. Randomness is the
 caller's generator, and it is not privacy noise: decoding is post-processing.
 """
@@ -20,6 +21,7 @@ from counterpoise.schema.reading import TextReader, distinct_texts, is_number_li
 from counterpoise.schema.row_rules import complete, restored_identifier
 from counterpoise.schema.rules import LARGEST_INTEGER
 from counterpoise.schema.schema import Schema
+from counterpoise.schema.shape import draw_within
 from counterpoise.schema.tables import check_columns, read_table
 
 
@@ -74,9 +76,12 @@ def _decode_column(column: Column, codes: np.ndarray, rng: np.random.Generator) 
         values = _draw_floats(column, codes, rng)
         values[nulls] = np.nan
         return values
-    # Every integer of a bin is as likely as any other.
-    edges = column.edges
-    values = rng.integers(edges[codes], edges[codes + 1])
+    if column.shape is not None:
+        values = draw_within(column, codes, rng)
+    else:
+        # Every integer of a bin is as likely as any other.
+        edges = column.edges
+        values = rng.integers(edges[codes], edges[codes + 1])
     if column.kind == "integer":
         return _integers(values, nulls, column.nullable)
     return _moments(column, values, nulls)
@@ -92,7 +97,11 @@ def _moments(column: Column, ticks: np.ndarray, nulls: np.ndarray) -> np.ndarray
 def _draw_floats(column: Column, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     edges = column.edges
     left, width = edges[:-1][codes], np.diff(edges)[codes]
-    values = np.clip(left + rng.random(len(codes)) * width, column.low, column.high)
+    if column.shape is not None:
+        drawn = draw_within(column, codes, rng)
+    else:
+        drawn = left + rng.random(len(codes)) * width
+    values = np.clip(drawn, column.low, column.high)
     # Rounding can carry a value over the edge of its bin: put it back inside.
     strayed = bin_codes(column, values) != codes
     if strayed.any():

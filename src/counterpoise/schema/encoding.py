@@ -104,9 +104,9 @@ def _encode_by_sql(schema: Schema, table: Any) -> Coded:
 def _widened(column: Column) -> Column:
     """A column so wide that clamping to it hides nothing: what was outside is outside still."""
     if column.kind == "date":
-        return replace(column, minimum=Date.min, maximum=Date.max, bins=None)
+        return replace(column, minimum=Date.min, maximum=Date.max, bins=None, shape=None)
     if column.kind == "datetime":
-        return replace(column, minimum=DateTime.min, maximum=DateTime.max, bins=None)
+        return replace(column, minimum=DateTime.min, maximum=DateTime.max, bins=None, shape=None)
     low, high = math.nextafter(column.low, -math.inf), math.nextafter(column.high, math.inf)
     return Column.continuous(column.name, low, high, spelling=column.spelling)
 

@@ -295,7 +295,7 @@ class Schema:
         chosen = keys or possible
         dropped: dict[str, Any] = {"categories" if key == "enum" else key: None for key in chosen}
         if isinstance(old.bins, tuple):
-            dropped["bins"] = None
+            dropped |= {"bins": None, "shape": None}
         return self.replace(replace(old, **dropped).with_sources(dict.fromkeys(chosen, "paid")))
 
     @classmethod
@@ -356,8 +356,8 @@ class Schema:
     def decode(self, codes: np.ndarray, rng: np.random.Generator, format: str = "pandas") -> Any:
         """A table with these codes of the modelled columns: pandas, polars or arrow.
 
-        Numbers are drawn uniformly within bins. Derived columns are computed, identifiers made;
-        checks are not looked at.
+        Numbers are drawn within their bins. Derived columns are computed, identifiers made; checks
+        are not looked at.
         """
         from counterpoise.schema.decoding import decode
         from counterpoise.schema.tables import convert

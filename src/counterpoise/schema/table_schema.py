@@ -1,8 +1,9 @@
 """Columns as a Table Schema, the JSON of the Data Package standard, and back, without loss.
 
 Types, bounds, categories and nulls stand where the standard has them (`type`, `constraints`,
-`categoriesOrdered`, `missingValues`); what it has no place for (`bins`, `unit`, `other`,
-`source`, `derived`, `role`, `checks`) stands beside them, where other readers ignore it. https://datapackage.org/standard/table-schema/
+`categoriesOrdered`, `missingValues`); what it has no place for (`bins`, `shape`, `unit`,
+`other`, `source`, `derived`, `role`, `checks`) stands beside them, where other readers ignore it.
+https://datapackage.org/standard/table-schema/
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from counterpoise.errors import SchemaError
 from counterpoise.schema.column import IDENTIFIER, Column
 from counterpoise.schema.rules import MARKABLE, SOURCES, from_iso
+from counterpoise.schema.shape import Shape
 from counterpoise.schema.spelling import Spelling, words_listed
 
 _TYPES = {"integer": "integer", "continuous": "number", "date": "date", "datetime": "datetime"}
@@ -91,6 +93,12 @@ def _describe_column(column: Column) -> dict[str, Any]:
         field["bins"] = [_to_json(column, edge) for edge in column.bins]
     elif column.bins is not None:
         field["bins"] = column.bins
+    if column.shape is not None:
+        field["shape"] = {
+            "edges": [_to_json(column, edge) for edge in column.shape.edges],
+            "shares": list(column.shape.shares),
+            "relative_below": column.shape.relative_below,
+        }
     if column.unit is not None:
         field["unit"] = column.unit
     if column.sources:
@@ -169,9 +177,24 @@ def _parse_field(field: Any) -> Column:
             else bins,
             minimum=_from_json(name, type_, bounds["minimum"], spelling),
             maximum=_from_json(name, type_, bounds["maximum"], spelling),
+            shape=_shape(name, type_, field.get("shape"), spelling),
             **common,
         )
     return column.with_sources(_marks(column, field, constraints))
+
+
+def _shape(name: str, type_: str, value: Any, spelling: Spelling) -> Shape | None:
+    if value is None:
+        return None
+    lists = [value.get(key) for key in ("edges", "shares")] if isinstance(value, Mapping) else []
+    if not lists or not all(isinstance(item, list) for item in lists):
+        raise SchemaError(f"column {name!r}: a shape is an object with edges and shares")
+    edges, shares = lists
+    return Shape(
+        tuple(_from_json(name, type_, edge, spelling) for edge in edges or ()),
+        tuple(shares or ()),
+        value.get("relative_below", 0.0),
+    )
 
 
 def _refuse_misspelt(name: str, field: Mapping[str, Any], constraints: Mapping[str, Any]) -> None:

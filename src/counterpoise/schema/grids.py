@@ -1,0 +1,148 @@
+"""The fine public grid of a numeric column: cells of equal width, of relative width, single values.
+
+Equal cells between the bounds resolve a column whose bounds are right. Where they are generous, or
+the column is skewed, most values lie in the equal cells next to zero; so these are cut again, into
+cells that shrink towards zero by a constant ratio. A hundred times wider bounds then cost a few
+octaves of cells, not a hundred times the width of each. Values that often stand for many rows,
+zero, the bounds and the usual words for "unknown", have cells of their own: atoms. All of it
+follows from the bounds and a number of cells, so it is public.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import date as Date
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from counterpoise.schema.bins import EPOCH, EPOCH_DAY
+
+if TYPE_CHECKING:
+    from counterpoise.schema.column import Column
+
+# Numbers that people write for "unknown", or where they stop counting.
+SENTINELS = (-1, -9, -99, -999, 9, 99, 999, 9_999, 99_999, 999_999)
+# Fewer cells than this have no room for them.
+CELLS_FOR_SENTINELS = 100
+# How many octaves below an equal cell's width the relative cells reach, with many cells or few.
+OCTAVES, OCTAVES_OF_FEW = 14, 10
+# More cells an octave than this tell nothing that noise leaves standing.
+MOST_AN_OCTAVE = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Fine cells of a column on the numeric scale; edges[i] <= x < edges[i + 1] in each."""
+
+    edges: np.ndarray  # one unit past the maximum at the end, as `Column.edges` has it
+    relative_below: float  # cells nearer to zero than this are of relative width
+    atoms: np.ndarray  # whether a cell is a value of its own among wider ones
+
+    @property
+    def measures(self) -> np.ndarray:
+        """The size of each cell on the scale on which it is drawn from: linear, or logarithmic."""
+        left, right = self.edges[:-1].astype(float), self.edges[1:].astype(float)
+        relative = is_relative(left, right, self.relative_below)
+        inner = np.where(relative, np.minimum(np.abs(left), np.abs(right)), 1.0)
+        outer = np.where(relative, np.maximum(np.abs(left), np.abs(right)), 2.0)
+        sizes = (right - left) / np.max(right - left)
+        return np.where(self.atoms, 1.0, np.where(relative, np.log2(outer / inner), sizes))
+
+    @property
+    def zones(self) -> np.ndarray:
+        """A number for each run of cells that lie on one scale without an atom between them."""
+        left, right = self.edges[:-1].astype(float), self.edges[1:].astype(float)
+        scale = np.where(self.atoms, 2, is_relative(left, right, self.relative_below))
+        scale = scale + 4 * (left < 0)
+        changed = (np.diff(scale) != 0) | self.atoms[1:] | self.atoms[:-1]
+        return np.append(0, np.cumsum(changed))
+
+
+def is_relative(left: np.ndarray, right: np.ndarray, below: float) -> np.ndarray:
+    """Whether values between two edges are spread evenly over the logarithm, not over the line."""
+    nearest, farthest = np.minimum(np.abs(left), np.abs(right)), np.maximum(-left, right)
+    # What reaches down further than this touches zero, but for the rounding of an atom there.
+    touches = nearest <= farthest * 2.0**-40
+    return ~touches & (farthest <= below * (1 + 1e-9))
+
+
+def fine_grid(column: Column, cells: int) -> Grid:
+    """The public grid of about `cells` cells for a numeric column with bounds."""
+    low, high = column.low, column.high
+    whole = column.kind != "continuous"
+    if whole and high - low < cells:
+        edges = np.arange(int(low), int(high) + 2, dtype=np.int64)
+        return Grid(edges, 0.0, np.zeros(len(edges) - 1, dtype=bool))
+    around_zero = column.kind in ("integer", "continuous")
+    width, found = _wide_edges(float(low), float(high), cells, around_zero, whole)
+    atoms = _atoms(low, high, cells, around_zero, whole)
+    if whole:
+        found = {math.ceil(edge) for edge in found}
+        found |= {edge for atom in atoms for edge in (atom, atom + 1)}
+        found = {edge for edge in found if low < edge <= high} | {low, high + 1}
+        edges = np.array(sorted(found), dtype=np.int64)
+        single = np.isin(edges[:-1], sorted(atoms)) & (np.diff(edges) == 1)
+        return Grid(edges, width, single)
+    found |= {edge for atom in atoms for edge in (atom, math.nextafter(atom, math.inf))}
+    found = {edge for edge in found if low < edge < high} | {low, high}
+    # The last cell holds its right end too: the atom of the maximum begins one float before it.
+    found.add(math.nextafter(high, -math.inf))
+    edges = np.array(sorted(found), dtype=np.float64)
+    single = edges[1:] == np.nextafter(edges[:-1], math.inf)
+    return Grid(edges, width, single)
+
+
+def provisional(column: Column, grid: Grid) -> Column:
+    """The column coded by the cells of a grid."""
+    return replace(column, bins=stated(column, grid.edges), shape=None, sources=())
+
+
+def stated(column: Column, edges: np.ndarray) -> tuple[Any, ...]:
+    """Edges on the numeric scale as a schema states them, the maximum last."""
+    inner = [_bound(column.kind, edge) for edge in edges[:-1].tolist()]
+    return (*inner, column.maximum)
+
+
+def _bound(kind: str, number: Any) -> Any:
+    if kind == "date":
+        return Date.fromordinal(number + EPOCH_DAY)
+    if kind == "datetime":
+        return EPOCH + timedelta(microseconds=number)
+    return number
+
+
+def _wide_edges(
+    low: float, high: float, cells: int, around_zero: bool, whole: bool
+) -> tuple[float, set[float]]:
+    """The width of an equal cell, and the edges of equal and of relative cells."""
+    equal = max(4, cells // 2)
+    width = (high - low) / equal
+    if not around_zero or (min(abs(low), abs(high)) >= width and low * high > 0):
+        # Zero is nowhere near: all cells are equal.
+        return 0.0, {low + place * (high - low) / cells for place in range(1, cells)}
+    sides = (low < 0) + (high > 0)
+    octaves: float = OCTAVES if cells >= CELLS_FOR_SENTINELS else OCTAVES_OF_FEW
+    if whole:
+        octaves = min(octaves, max(1.0, math.log2(width)))
+    ratio = 2 ** (1 / min((cells - equal) / (octaves * sides), MOST_AN_OCTAVE))
+    # Relative cells grow up to the width of the equal ones, where these take over.
+    widest = width / (1 - 1 / ratio)
+    steps = math.ceil(math.log(widest / width * 2**octaves, ratio))
+    nearer = [widest * ratio**-step for step in range(steps + 1)]
+    found = {low + place * width for place in range(1, equal)}
+    found = {edge for edge in found if abs(edge) > widest * (1 + 1e-9)}
+    found |= {sign * edge for edge in nearer for sign in (-1.0, 1.0)}
+    return widest, found | {0.0}
+
+
+def _atoms(low: Any, high: Any, cells: int, around_zero: bool, whole: bool) -> set[Any]:
+    found = {low, high}
+    if around_zero and low <= 0 <= high:
+        found.add(0 if whole else 0.0)
+    if around_zero and cells >= CELLS_FOR_SENTINELS:
+        kind = int if whole else float
+        found |= {kind(value) for value in SENTINELS if low < value < high}
+    return found

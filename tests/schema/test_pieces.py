@@ -1,0 +1,152 @@
+"""What a noisy histogram shows: pieces, what is empty, coarse cells, and the shape within them."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterpoise.schema import Column, Schema, denoised, fine_grid, settled
+from counterpoise.schema.pieces import coarse_starts, fewest_pieces
+from tests.schema.schema_strategies import numeric_columns
+
+ROWS, DEVIATION = 20_000, 60.0
+
+
+def counted(column, values, seed=0, deviation=DEVIATION, cells=400):
+    """A grid, and noisy counts of values on it."""
+    grid = fine_grid(column, cells)
+    clipped = np.clip(values, column.low, column.high)
+    places = np.searchsorted(grid.edges[1:-1], clipped, side="right")
+    exact = np.bincount(places, minlength=len(grid.atoms))
+    noise = np.random.default_rng(seed).normal(0, deviation, len(exact))
+    return grid, np.rint(exact + noise)
+
+
+def released(column, values, coarse=17, seed=0, **options):
+    """The column that is settled on, and values decoded in it with the true coarse counts."""
+    grid, noisy = counted(column, values, seed, **options)
+    deviation = options.get("deviation", DEVIATION)
+    chosen = settled(column, grid, denoised(grid, noisy, deviation, len(values)), coarse)
+    schema = Schema([chosen])
+    codes = schema.encode(pd.DataFrame({column.name: values})).codes
+    made = schema.decode(codes, np.random.default_rng(seed + 1))
+    np.testing.assert_array_equal(schema.encode(made).codes, codes)
+    return chosen, made[column.name].to_numpy()
+
+
+def worst_quantile(made, values):
+    truth = np.quantile(values, [0.1, 0.5, 0.9])
+    return np.abs(np.quantile(made, [0.1, 0.5, 0.9]) - truth).max() / (truth[2] - truth[0])
+
+
+def test_the_fewest_pieces_are_those_of_an_exhaustive_search():
+    generator = np.random.default_rng(0)
+    counts = np.rint(generator.normal([5, 5, 5, 40, 40, 0, 0, 0], 3))
+    measures = generator.uniform(0.5, 2, 8)
+
+    def cost(cuts):
+        ends = [0, *cuts, 8]
+        total = 30.0 * (len(ends) - 1)
+        for start, end in itertools.pairwise(ends):
+            m, y = measures[start:end], counts[start:end]
+            total += ((y - m * (m @ y) / (m @ m)) ** 2).sum()
+        return total
+
+    sets = [[place + 1 for place in range(7) if mask >> place & 1] for mask in range(2**7)]
+    best = min(sets, key=cost)
+    assert [start for start, _ in fewest_pieces(counts, measures, 30.0)] == [0, *best]
+
+
+@pytest.mark.parametrize("wide", [1, 10, 100])
+def test_quantiles_of_skewed_money_survive_generous_bounds(wide):
+    values = np.random.default_rng(1).lognormal(9.5, 1, ROWS)
+    column = Column.continuous("pay", 0, 500_000 * wide)
+    chosen, made = released(column, values, seed=1)
+    assert worst_quantile(made, values) < 0.03
+    assert made.mean() == pytest.approx(values.mean(), rel=0.15)
+    assert chosen.cells <= 20
+    # Bins of equal width see one bin, and less.
+    equal = Schema([Column.continuous("pay", 0, 500_000 * wide, bins=32)])
+    spread = equal.decode(
+        equal.encode(pd.DataFrame({"pay": values})).codes, np.random.default_rng(2)
+    )["pay"]
+    assert worst_quantile(spread.to_numpy(), values) > (0.02 if wide == 1 else 1)
+
+
+def test_a_column_that_is_mostly_zero_keeps_its_zeros_exactly():
+    generator = np.random.default_rng(3)
+    values = np.where(generator.random(ROWS) < 0.7, 0.0, generator.lognormal(6, 1, ROWS))
+    chosen, made = released(Column.continuous("benefit", 0, 1e6), values)
+    assert chosen.code_labels()[0] == "0"
+    assert (made == 0).mean() == pytest.approx(0.7, abs=0.01)
+    assert np.median(made[made > 0]) == pytest.approx(np.median(values[values > 0]), rel=0.1)
+
+
+def test_heaped_integers_stay_heaped():
+    generator = np.random.default_rng(4)
+    hours = (np.round(generator.gamma(3, 10, ROWS) / 5) * 5).astype(int)
+    _, made = released(Column.integer("hours", 0, 168), hours)
+    assert (made % 5 == 0).mean() > 0.9
+
+
+def test_spikes_are_bins_of_their_own():
+    generator = np.random.default_rng(5)
+    weeks = generator.choice([0, 52, 20, 30], ROWS, p=[0.3, 0.5, 0.1, 0.1])
+    chosen, _ = released(Column.integer("weeks", 0, 52), weeks)
+    assert {"0", "52", "20", "30"} <= set(chosen.code_labels())
+    assert chosen.cells < 15
+
+
+def test_an_empty_gap_stays_empty():
+    generator = np.random.default_rng(6)
+    values = np.where(
+        generator.random(ROWS) < 0.4, generator.normal(20, 2, ROWS), generator.normal(80, 3, ROWS)
+    )
+    _, made = released(Column.continuous("score", 0, 100), values)
+    assert ((made > 30) & (made < 65)).mean() < 0.01
+
+
+def test_noise_alone_is_spread_over_the_range():
+    column = Column.continuous("x", 0, 1000)
+    grid, noisy = counted(column, np.array([500.0]))
+    shown = denoised(grid, noisy, DEVIATION, 1)
+    np.testing.assert_allclose(shown, np.diff(grid.edges))
+
+
+def test_few_pieces_describe_noise_around_a_flat_density():
+    values = np.random.default_rng(7).uniform(30, 45, ROWS)
+    chosen, _ = released(Column.continuous("latitude", 30, 45), values, coarse=16)
+    assert chosen.cells == 16
+    # Next to the edges of the bins hardly any more are needed.
+    assert len(chosen.shape.shares) <= 20
+    np.testing.assert_allclose(np.diff(chosen.edges), 15 / 16, rtol=0.1)
+
+
+def test_a_stretch_without_rows_goes_with_its_neighbour():
+    column = Column.continuous("x", 0, 100)
+    grid = fine_grid(column, 100)
+    middle = (grid.edges[:-1] + grid.edges[1:]) / 2
+    rows = np.where((middle > 40) & (middle < 60), 100.0, 0.0)
+    starts = coarse_starts(grid, rows, 10)
+    held = np.add.reduceat(rows, starts) / rows.sum()
+    assert (held > 1 / 40).all()
+    assert 8 <= len(starts) <= 11
+
+
+@settings(max_examples=25)
+@given(numeric_columns("x"), st.integers(0, 2**32), st.sampled_from([0.5, 5.0, 500.0]))
+def test_whatever_the_counts_are_the_coding_can_be_written_and_undone(column, seed, deviation):
+    if column.bins is not None or column.low == column.high:
+        return
+    generator = np.random.default_rng(seed)
+    grid = fine_grid(column, int(generator.integers(24, 200)))
+    noisy = np.rint(generator.normal(0, deviation, len(grid.atoms)))
+    noisy[generator.integers(0, len(noisy), 3)] += 1000
+    chosen = settled(column, grid, denoised(grid, noisy, deviation, 3000), 12)
+    schema = Schema([chosen])
+    assert Schema.from_dict(schema.to_dict()) == schema
+    codes = generator.integers(0, chosen.size, 200)[:, None]
+    np.testing.assert_array_equal(schema.encode(schema.decode(codes, generator)).codes, codes)
