@@ -5,6 +5,7 @@ value that one person alone has, is held against the delta that is charged, by a
 of the noise; and what they publish has to follow from the noised numbers alone.
 """
 
+import datetime
 import math
 
 import numpy as np
@@ -26,6 +27,7 @@ from tests.audits.exact import (
     claim,
     is_replace,
     listen,
+    loss,
     named,
     pair,
 )
@@ -158,6 +160,52 @@ def test_the_domain_costs_its_share_and_its_delta_whatever_is_open():
     rhos = [claim("gaussian", spend) ** 2 / 2 for spend in heard.spends]
     assert rhos == pytest.approx([GAUSSIAN.amount / 3] * 3)
     assert [spend.delta for spend in heard.spends] == pytest.approx([5e-8, 5e-8, 0.0])
+
+
+@EVERY
+def test_fine_cells_reveal_all_that_they_are_charged(share, budget):
+    """One record is one count in each open column, null or not."""
+    columns = [
+        Column.continuous("x", -1, 1),
+        Column.integer("y", 0, 900, nullable=True),
+        Column.integer("few", 0, 9),
+        Column.date("z", datetime.date(2000, 1, 1), datetime.date(2020, 1, 1)),
+    ]
+    days = [datetime.date(2010, 1, 1) + datetime.timedelta(days) for days in range(400)]
+    rest = pd.DataFrame({"x": 0.5, "y": 7, "few": 1, "z": pd.to_datetime(days * 50)})
+    person = {"x": -0.3, "y": None, "few": 2, "z": pd.Timestamp(2001, 1, 1)}
+    other = {"x": 0.9, "y": 800, "few": 3, "z": pd.Timestamp(2019, 1, 1)}
+    before, after = (
+        listen(
+            lambda vault: vault.choose_cells(share.part(0.9), share.part(0.1)),
+            table,
+            Schema(columns),
+            budget,
+        )
+        for table in pair(rest, person, other, budget)
+    )
+    assert before.spends == after.spends
+    assert len(before.spends) == len(before.draws) == (1 if is_replace(budget) else 2)
+    for spend, first, second in zip(before.spends, before.draws, after.draws, strict=True):
+        assert_charged(loss(first, second) / claim(first.law, spend), ALL)
+
+
+@pytest.mark.parametrize("said", [20, 300, 30_000])
+def test_cells_are_chosen_by_noised_numbers_alone(said):
+    """The noise says how many rows there are and where; the table is another."""
+
+    def chosen(rows: int, value: float):
+        says = Saying(lambda size: np.full(size, said))
+        schema = Schema([Column.continuous("x", 0, 1000)])
+        table = pd.DataFrame({"x": np.full(rows, value)})
+        budget = Budget(1.0, 1e-6)
+        shares = budget.whole.part(0.9), budget.whole.part(0.1)
+        return listen(lambda vault: vault.choose_cells(*shares), table, schema, budget, says)
+
+    first, second = chosen(40, 3.0), chosen(5000, 700.0)
+    assert first.answer == second.answer
+    assert first.spends == second.spends
+    assert len(first.spends) == (1 if said == 20 else 2)
 
 
 @pytest.mark.parametrize("said", [10, 300, 30_000])

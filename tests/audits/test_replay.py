@@ -6,6 +6,8 @@ with nothing in common. If a query, a synthesizer or a weighter looked at the ro
 in any number that can be reached from it.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,11 +91,15 @@ QUERIES = {
     "categories": lambda vault: vault.categories("a", whole(vault).part(0.9), 1e-7),
     "domain": lambda vault: vault.learn_domain(whole(vault).part(0.9), 1e-7),
     "bins": lambda vault: vault.choose_bins(whole(vault)),
+    "cells": lambda vault: vault.choose_cells(whole(vault).part(0.9), whole(vault).part(0.1)),
 }
 
 
 def schema_for(name: str) -> Schema:
-    return OPEN if name in ("bounds", "categories", "domain") else SCHEMA
+    if name in ("bounds", "categories", "domain"):
+        return OPEN
+    # Bins that are left open are what cells are chosen for.
+    return SCHEMA.replace(replace(SCHEMA["c"], bins=None)) if name == "cells" else SCHEMA
 
 
 def assert_nothing_else_is_looked_at(ask, rows, schema=SCHEMA) -> None:

@@ -331,7 +331,13 @@ class Costly(Uniform):
 @pytest.mark.parametrize("weighter", [Uniform(), Costly()], ids=["free", "costly"])
 def test_shares_of_the_stages_add_up_to_the_whole(schema, delta, weighter):
     plan = plan_release(schema, Budget(1.0, delta), "independent", weighter)
-    shares = [plan.domain_share, plan.bins_share, plan.synthesizer_share, plan.weights_share]
+    shares = [
+        plan.domain_share,
+        plan.cells_share,
+        plan.rows_share,
+        plan.synthesizer_share,
+        plan.weights_share,
+    ]
     spent = math.fsum(share.amount for share in shares if share is not None)
     assert spent == pytest.approx(Budget(1.0, delta).whole.amount)
     assert (plan.weights_share is None) == weighter.is_free
@@ -356,7 +362,33 @@ def test_bins_follow_the_number_of_rows_where_none_are_stated():
     assert sizes[0] < 10 < sizes[1] <= 32
 
 
-def test_bins_are_free_when_the_number_of_rows_is_public():
+def test_quantiles_of_skewed_money_survive_bounds_a_hundred_times_too_wide():
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame({"pay": generator.lognormal(9.5, 1, 20_000), "ill": True})
+    schema = cp.Schema([cp.Column.continuous("pay", 0, 5e7), cp.Column.boolean("ill")])
+    made = cp.release(table, schema, 1.0, 1e-9, replicates=0, seed=1)
+    truth, found = (
+        frame["pay"].quantile([0.1, 0.5, 0.9]).to_numpy() for frame in (table, made.table)
+    )
+    assert np.abs(found - truth).max() / (truth[2] - truth[0]) < 0.03
+    assert made.table["pay"].mean() == pytest.approx(table["pay"].mean(), rel=0.15)
+    assert [spend.query for spend in made.ledger.spends][:2] == [
+        "number of rows",
+        "fine cells of pay",
+    ]
+
+
+def test_few_rows_get_equal_bins_and_the_synthesizer_what_fine_cells_would_cost():
+    table = pd.DataFrame({"x": np.linspace(0, 1, 100), "y": np.linspace(0, 1, 100)})
+    schema = cp.Schema([cp.Column.continuous("x", 0, 1), cp.Column.continuous("y", 0, 1)])
+    made = cp.release(table, schema, 1.0, 1e-6, rows=10, replicates=0)
+    assert not any("fine cells" in spend.query for spend in made.ledger.spends)
+    assert isinstance(made.schema["x"].bins, int)
+    assert made.schema["x"].shape is None
+    assert 0.99 <= made.ledger.epsilon_spent <= 1.0
+
+
+def test_the_number_of_rows_is_free_when_it_is_public():
     schema = cp.Schema([cp.Column.continuous("x", 0, 1)])
     table = pd.DataFrame({"x": np.linspace(0, 1, 5000)})
     release = cp.release(table, schema, 1.0, 1e-6, neighbours="replace", rows=10)

@@ -28,6 +28,7 @@ SCHEMA = Schema(
     ]
 )
 OPEN = Schema([Column.categorical("name"), Column.integer("age")]).pay("name").pay("age")
+CELLS = SCHEMA.replace(Column.integer("age", 0, 99))
 BUDGET = Budget(50.0, 1e-6)
 
 
@@ -65,6 +66,10 @@ QUERIES = {
     "categories": (OPEN, lambda vault, share: vault.categories("name", share, 1e-7)),
     "learn_domain": (OPEN, lambda vault, share: vault.learn_domain(share, 1e-7)),
     "choose_bins": (SCHEMA, lambda vault, share: vault.choose_bins(share)),
+    "choose_cells": (
+        CELLS,
+        lambda vault, share: vault.choose_cells(share.part(0.9), share.part(0.1)),
+    ),
 }
 LOOKS = ("rows", "counts", "unit_counts", "provisional_counts", "distinct", "batches")
 

@@ -84,6 +84,7 @@ def test_it_is_too_late_for_the_domain_once_rows_are_counted():
             lambda: vault.bounds("x", part),
             lambda: vault.categories("c", part, 1e-8),
             lambda: vault.choose_bins(part),
+            lambda: vault.choose_cells(part, part),
         ):
             with pytest.raises(VaultError, match="before anything is counted"):
                 ask()

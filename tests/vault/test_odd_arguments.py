@@ -51,6 +51,10 @@ QUERIES = {
     "categories": {"column": "a", "share": BUDGET.whole.part(0.5), "delta": 1e-9},
     "learn_domain": {**SHARE, "delta": 0.0},
     "choose_bins": SHARE,
+    "choose_cells": {
+        "share": BUDGET.whole.part(0.9),
+        "rows_share": BUDGET.whole.part(0.1),
+    },
 }
 CALLS = {
     "Budget": (

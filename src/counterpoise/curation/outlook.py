@@ -65,14 +65,14 @@ def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> t
     >>> schema = Schema([Column.boolean("ill"), Column.integer("age", 0, 99)])
     >>> for stage in plan_release(schema, Budget(1.0, 1e-6)).describe():
     ...     print(f"{stage.name}: {stage.part:.0%} {stage.noise}")
-    number of bins: 1% the number of rows: ± 45
-    synthesizer: 79% a count of all columns: ± 5.1
-    weights: 20% a standardised mean of 10,000 rows: ± 0.0021
+    cells: 9% the number of rows: ± 45; a count of one fine cell: ± 16
+    synthesizer: 73% a count of all columns: ± 5.3
+    weights: 18% a standardised mean of 10,000 rows: ± 0.0022
     replicates: 0%
     """
     rows = private_rows if plan.rows is None else plan.rows
     schema = _guessed(plan.schema)
-    stages = [_domain(plan), _bins(plan)]
+    stages = [_domain(plan), _cells(plan)]
     if plan.synthesizer is not None:
         stages.append(_synthesizer(plan, schema, private_rows, rows))
     stages.append(_weights(plan, schema, private_rows, rows))
@@ -113,19 +113,24 @@ def _domain(plan: Plan) -> Stage | None:
     )
 
 
-def _bins(plan: Plan) -> Stage | None:
-    if not plan.chooses_bins:
+def _cells(plan: Plan) -> Stage | None:
+    share = plan.cells_share
+    if share is None:
         return None
-    share = plan.bins_share
-    noise = ""
-    if share is not None:
-        noise = f"the number of rows: ± {count_noise(plan.budget, share).deviation:.2g}"
+    columns = sum(column.has_open_cells for column in plan.schema)
+    noise = f"a count of one fine cell: ± {count_noise(plan.budget, share, columns).deviation:.2g}"
+    asks = f"a {_law(share)} fine histogram for each column without stated bins ({columns})"
+    if plan.rows_share is not None:
+        asks = f"a {_law(plan.rows_share)} count of the rows, then {asks}"
+        deviation = count_noise(plan.budget, plan.rows_share).deviation
+        noise = f"the number of rows: ± {deviation:.2g}; {noise}"
+        share = Share(share.amount + plan.rows_share.amount, share.pure)
     return Stage(
-        name="number of bins",
+        name="cells",
         method=None,
         share=share,
         part=_part(plan, share),
-        asks="nothing" if share is None else f"a {_law(share)} count of the rows",
+        asks=asks,
         noise=noise,
         seconds=None,
         bytes=None,

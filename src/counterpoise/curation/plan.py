@@ -1,7 +1,8 @@
 """The plan of a release: its methods and shares, fixed and checked before anything is read.
 
-The domain stage pays for bounds and categories that the schema leaves open, and for the number of
-rows by which bins are chosen where none are stated. The weights get their part unless their method
+The domain stage pays for bounds and categories that the schema leaves open; where no bins are
+stated, for the number of rows and a fine histogram of each such column, by which its cells are
+chosen. The weights get their part unless their method
 is free; the synthesizer gets the rest. Whatever can be wrong with a request is found here, so that
 a mistake costs no budget.
 """
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
 # The part of the budget that the domain gets when any of it is paid for.
 DOMAIN_FRACTION = 0.1
 
-# The part that the number of rows gets, when bins are to be chosen by it.
-BINS_FRACTION = 0.01
+# The part that the number of rows gets, when cells are to be chosen by it.
+ROWS_FRACTION = 0.01
+
+# The part that the fine histograms get, by which the cells of numbers are chosen.
+CELLS_FRACTION = 0.08
 
 # The part of what is then left that the weights get, when their method needs any: the best of the
 # shares that the study tried (docs/methods/choosing-weights.md).
@@ -55,12 +59,12 @@ class Plan:
     synthesizer: Synthesizer | None
     weighter: Weighter
     domain_share: Share | None
-    chooses_bins: bool
-    bins_share: Share | None
+    cells_share: Share | None
+    rows_share: Share | None  # for the number of rows, by which cells are chosen
     synthesizer_share: Share | None
     weights_share: Share | None
     threshold_delta: float  # the part of delta set aside for private lists of categories
-    split: float | None  # the weights' part of what domain and bins leave
+    split: float | None  # the weights' part of what domain and cells leave
     rows: int | None = None  # how many synthetic rows; None for as many as there are private ones
 
     def describe(self, private_rows: int = 10_000, replicates: int = 80) -> tuple[Stage, ...]:
@@ -124,10 +128,10 @@ def plan_release(
     set_aside = threshold_delta(public, budget.delta)
     whole = budget.whole_beside(set_aside)
     domain_part = 0.0 if public.is_complete else DOMAIN_FRACTION
-    # The number of rows is public when records are replaced, and bins then cost nothing.
-    chooses_bins = any(column.has_open_bins for column in public)
-    bins_part = BINS_FRACTION if chooses_bins and budget.neighbours is not REPLACE else 0.0
-    rest = 1 - domain_part - bins_part
+    cells_part = CELLS_FRACTION if any(column.has_open_cells for column in public) else 0.0
+    # The number of rows is public when records are replaced, and costs nothing then.
+    rows_part = ROWS_FRACTION if cells_part and budget.neighbours is not REPLACE else 0.0
+    rest = 1 - domain_part - cells_part - rows_part
     of_rest = 0.0 if weighter.is_free else WEIGHTS_FRACTION if split is None else split
     weights_part = of_rest * rest
     return Plan(
@@ -137,8 +141,8 @@ def plan_release(
         synthesizer=method,
         weighter=weighter,
         domain_share=whole.part(domain_part) if domain_part else None,
-        chooses_bins=chooses_bins,
-        bins_share=whole.part(bins_part) if bins_part else None,
+        cells_share=whole.part(cells_part) if cells_part else None,
+        rows_share=whole.part(rows_part) if rows_part else None,
         synthesizer_share=whole.part(rest - weights_part),
         weights_share=whole.part(weights_part) if weights_part else None,
         threshold_delta=set_aside,
@@ -182,8 +186,8 @@ def plan_weigh(
         synthesizer=None,
         weighter=weighter,
         domain_share=None,
-        chooses_bins=False,
-        bins_share=None,
+        cells_share=None,
+        rows_share=None,
         synthesizer_share=None,
         weights_share=None if weighter.is_free else budget.whole,
         threshold_delta=0.0,
@@ -199,7 +203,7 @@ def best_synthesizer(schema: Schema, budget: Budget) -> str:
 
 
 def _most_codes(column: Column) -> int:
-    return MOST_BINS + column.nullable if column.has_open_bins else column.size
+    return MOST_BINS + column.nullable if column.has_open_cells else column.size
 
 
 def _check_names(schema: Schema) -> None:

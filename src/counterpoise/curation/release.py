@@ -101,7 +101,7 @@ def _run(
 ) -> Release:
     sampling_seed = kept.sampling_seed if seed is None else seed
     with open_vault(table, plan, kept, seed) as vault:
-        if plan.domain_share is not None or plan.chooses_bins:
+        if plan.domain_share is not None or plan.cells_share is not None:
             said("domain", 0.0)
             settle_schema(vault, plan, kept)
         said("synthesizer", 0.05)

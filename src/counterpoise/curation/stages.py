@@ -13,7 +13,7 @@ from counterpoise.curation.work import Work, require_answers
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
 from counterpoise.synthesizers import SYNTHESIZERS, Model
-from counterpoise.vault import Vault
+from counterpoise.vault import Share, Vault
 from counterpoise.weights import WEIGHTERS, WeightModel
 from counterpoise.weights.protocol import redrawable
 
@@ -51,25 +51,33 @@ def settle_schema(vault: Vault, plan: Plan, kept: Work) -> None:
     vault.ledger.stage = "domain"
     if plan.domain_share is not None:
         vault.learn_domain(plan.domain_share, plan.threshold_delta)
-    if plan.chooses_bins:
-        vault.choose_bins(plan.bins_share)
+    if plan.cells_share is not None:
+        vault.choose_cells(plan.cells_share, plan.rows_share)
     kept.keep("domain", notes={"schema": vault.schema.to_dict()})
 
 
 def fit_synthesizer(vault: Vault, plan: Plan, kept: Work) -> Model:
     """The synthesizer's model, kept or fitted now."""
-    method, share = plan.synthesizer, plan.synthesizer_share
+    method = plan.synthesizer
     assert method is not None
-    assert share is not None
     arrays = kept.arrays("synthesizer")
     if arrays is not None:
         name = SYNTHESIZERS.name_of(method)
         found: Model = read_model(SYNTHESIZERS, name, vault.schema, arrays, private=vault.private)
         return found
     vault.ledger.stage = "synthesizer"
-    model = method.fit(vault, share)
+    model = method.fit(vault, _synthesizer_share(vault.schema, plan))
     _keep_model(kept, "synthesizer", method, model)
     return model
+
+
+def _synthesizer_share(schema: Schema, plan: Plan) -> Share:
+    """The synthesizer's share, with that of fine cells where these were not asked for."""
+    share, unspent = plan.synthesizer_share, plan.cells_share
+    assert share is not None
+    if unspent is None or any(column.shape is not None for column in schema):
+        return share
+    return Share(share.amount + unspent.amount, share.pure)
 
 
 def fit_weights(

@@ -10,9 +10,10 @@ from counterpoise.vault.boundary import seal
 from counterpoise.vault.bounds import NoisyBounds
 from counterpoise.vault.budget import ADD_REMOVE, REPLACE, Budget, Share
 from counterpoise.vault.categories import NoisyCategories
+from counterpoise.vault.cells import MOST_BINS
 from counterpoise.vault.counting import count_noise
 from counterpoise.vault.counts import NoisyCounts
-from counterpoise.vault.domain import MOST_BINS, threshold_delta
+from counterpoise.vault.domain import threshold_delta
 from counterpoise.vault.journal import Journal
 from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.minimise import LogisticLoss, Loss, NoisyMinimiser

@@ -1,15 +1,13 @@
 """The paid part of a schema: bounds and categories that a share of the budget estimates.
 
 Every column that the schema leaves open gets an equal part of the share, and every list of
-categories an equal part of the delta that is set aside. The number of bins, where none is stated,
-follows from the noisy number of rows. The result is a complete schema that holds noised answers
-only, and is public from then on. [PRIVACY: ground rule 4]
+categories an equal part of the delta that is set aside. The result is a complete schema that holds
+noised answers only, and is public from then on. [PRIVACY: ground rule 4]
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,8 +18,6 @@ from counterpoise.schema import Column, Schema
 from counterpoise.vault.bounds import NoisyBounds, bounds
 from counterpoise.vault.budget import Share
 from counterpoise.vault.categories import categories
-from counterpoise.vault.counting import count_noise
-from counterpoise.vault.totals import total
 
 if TYPE_CHECKING:
     from counterpoise.vault.vault import Vault
@@ -52,25 +48,6 @@ def learn_domain(vault: Vault, share: Share, delta: float = 0.0) -> Schema:
             schema = schema.replace(_with_categories(column, found.values, words))
         else:
             schema = schema.replace(_with_bounds(column, bounds(vault, column.name, part)))
-    vault._settle(schema)
-    return schema
-
-
-# Bins where none are stated: no fewer and no more than these.
-FEWEST_BINS, MOST_BINS = 4, 32
-
-
-def choose_bins(vault: Vault, share: Share | None = None) -> Schema:
-    """Choose the number of bins where none is stated; charges the number of rows if private.
-
-    With b bins a column, a cell of two columns holds n / b^2 rows on average. That is to be no
-    less than the noise of counting every column once with the whole budget, or bins starve.
-    """
-    vault._require_unsettled()
-    rows = max(1, total(vault, share).value)
-    noise = count_noise(vault.budget, vault.budget.whole, len(vault.schema)).deviation
-    bins = round(min(max(math.sqrt(rows / noise), FEWEST_BINS), MOST_BINS))
-    schema = vault.schema.with_bins(bins)
     vault._settle(schema)
     return schema
 

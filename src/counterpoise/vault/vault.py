@@ -21,6 +21,7 @@ from counterpoise.errors import VaultError
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import bounds as bounds_query
 from counterpoise.vault import categories as categories_query
+from counterpoise.vault import cells as cells_query
 from counterpoise.vault import counts as counts_query
 from counterpoise.vault import domain as domain_query
 from counterpoise.vault import minimise as minimise_query
@@ -189,7 +190,11 @@ class Vault:
 
     def choose_bins(self, share: Share | None = None) -> Schema:
         """Choose the number of bins where none is stated, by the number of rows; see `total`."""
-        return domain_query.choose_bins(self, share)
+        return cells_query.choose_bins(self, share)
+
+    def choose_cells(self, share: Share, rows_share: Share | None = None) -> Schema:
+        """Choose fine and coarse cells where no bins are stated; one event, and see `total`."""
+        return cells_query.choose_cells(self, share, rows_share)
 
     def close(self) -> None:
         """Let go of the private rows; a closed vault answers nothing."""

@@ -49,7 +49,7 @@ class Storage(Protocol):
         ...
 
     def provisional_counts(self, column: Column) -> np.ndarray:
-        """Rows in each cell of a column coded as `column` says, without the nulls."""
+        """Rows in each cell of a column coded as `column` says, the nulls last."""
         ...
 
     def distinct(self, column: str) -> tuple[list[str], np.ndarray]:

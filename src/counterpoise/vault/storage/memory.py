@@ -45,13 +45,13 @@ class MemoryStorage:
         return np.bincount(np.minimum((units * cells).astype(np.int64), cells - 1), minlength=cells)
 
     def provisional_counts(self, column: Column) -> np.ndarray:
-        """Rows in each cell of a column coded as `column` says, without the nulls."""
+        """Rows in each cell of a column coded as `column` says, the nulls last."""
         self.require_uncoded()
         assert self._raw is not None
         spelled = replace(column, spelling=self._stated[column.name].spelling)
         words = self._schema.missing_values
         coded = Schema((spelled,), words).encode(self._raw[[column.name]])
-        return np.bincount(coded.codes[:, 0], minlength=column.size)[: column.cells]
+        return np.bincount(coded.codes[:, 0], minlength=column.size)
 
     def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
         """The values of a column that the schema does not list, as text, and their counts."""

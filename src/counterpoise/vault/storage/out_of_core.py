@@ -86,8 +86,8 @@ class DuckDBStorage:
         )
 
     def provisional_counts(self, column: Column) -> np.ndarray:
-        """Rows in each cell of a column coded as `column` says, without the nulls."""
-        return self._group(self._code(column), column.size)[: column.cells]
+        """Rows in each cell of a column coded as `column` says, the nulls last."""
+        return self._group(self._code(column), column.size)
 
     def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
         """The values of a column that the schema does not list, as text, and their counts."""
