@@ -1,7 +1,8 @@
 """Tables as agencies have them, with known truth: skewed, heaped, mostly zero, generous bounds.
 
-A generated table of unlike columns is released by default, no edges stated, with bounds that are
-right, 10 and 100 times too wide; and, if asked for, with as many bins of equal width as rows allow.
+A generated table of unlike columns is released, no edges stated, with bounds that are right, 10 and
+100 times too wide: with fine cells, with the bins of equal width that a release chooses by itself,
+or both.
 For every column: the error of the 10, 50 and 90% quantiles as a part of the 10-90 range, and the
 relative error of the mean, with weights and of the synthetic table alone; whether the 95% intervals
 hold the truth; and the error of the rank correlation with the one column that drives several
@@ -21,9 +22,8 @@ import pandas as pd
 
 import counterpoise as cp
 from counterpoise.analysis.result import Estimate
-from counterpoise.vault import MOST_BINS, Budget, count_noise
 
-CODINGS = ("default", "equal")
+CODINGS = ("fine", "equal")
 PROBABILITIES = (0.1, 0.5, 0.9)
 FIRST_DAY = datetime.date(2010, 1, 1)
 # What somebody might state without looking; wider bounds are multiples of the maximum.
@@ -74,12 +74,6 @@ def schema_of(wide: int) -> cp.Schema:
             cp.Column.date("seen", FIRST_DAY, datetime.date(2015 + 10 * (wide > 1), 12, 31)),
         ]
     )
-
-
-def with_equal_bins(schema: cp.Schema, rows: int, budget: Budget) -> cp.Schema:
-    """As many bins of equal width as the rule of `choose_bins` has, for a known number of rows."""
-    noise = count_noise(budget, budget.whole, len(schema)).deviation
-    return schema.with_bins(round(min(max(math.sqrt(rows / noise), 4), MOST_BINS)))
 
 
 def numbers(values: pd.Series) -> np.ndarray:
@@ -141,7 +135,7 @@ def main() -> None:
     parser.add_argument("--delta", type=float, default=1e-9)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--wide", type=int, nargs="+", default=[1, 10, 100])
-    parser.add_argument("--codings", nargs="+", choices=CODINGS, default=["default"])
+    parser.add_argument("--codings", nargs="+", choices=CODINGS, default=["fine"])
     parser.add_argument("--replicates", type=int, default=80)
     parser.add_argument("--out", type=Path, default=Path("results/real_tables.csv"))
     options = parser.parse_args()
@@ -150,9 +144,6 @@ def main() -> None:
         for coding in options.codings:
             for seed in range(options.seeds):
                 table, schema = people(options.rows, seed), schema_of(wide)
-                if coding == "equal":
-                    budget = Budget(options.epsilon, options.delta)
-                    schema = with_equal_bins(schema, options.rows, budget)
                 started = time.process_time()
                 made = cp.release(
                     table,
@@ -160,6 +151,7 @@ def main() -> None:
                     options.epsilon,
                     options.delta,
                     replicates=options.replicates,
+                    fine=coding == "fine",
                     progress=False,
                 )
                 common = {

@@ -366,7 +366,7 @@ def test_quantiles_of_skewed_money_survive_bounds_a_hundred_times_too_wide():
     generator = np.random.default_rng(0)
     table = pd.DataFrame({"pay": generator.lognormal(9.5, 1, 20_000), "ill": True})
     schema = cp.Schema([cp.Column.continuous("pay", 0, 5e7), cp.Column.boolean("ill")])
-    made = cp.release(table, schema, 1.0, 1e-9, replicates=0, seed=1)
+    made = cp.release(table, schema, 1.0, 1e-9, replicates=0, fine=True, seed=1)
     truth, found = (
         frame["pay"].quantile([0.1, 0.5, 0.9]).to_numpy() for frame in (table, made.table)
     )
@@ -381,7 +381,7 @@ def test_quantiles_of_skewed_money_survive_bounds_a_hundred_times_too_wide():
 def test_few_rows_get_equal_bins_and_the_synthesizer_what_fine_cells_would_cost():
     table = pd.DataFrame({"x": np.linspace(0, 1, 100), "y": np.linspace(0, 1, 100)})
     schema = cp.Schema([cp.Column.continuous("x", 0, 1), cp.Column.continuous("y", 0, 1)])
-    made = cp.release(table, schema, 1.0, 1e-6, rows=10, replicates=0)
+    made = cp.release(table, schema, 1.0, 1e-6, rows=10, replicates=0, fine=True)
     assert not any("fine cells" in spend.query for spend in made.ledger.spends)
     assert isinstance(made.schema["x"].bins, int)
     assert made.schema["x"].shape is None

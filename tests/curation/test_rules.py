@@ -79,6 +79,7 @@ def keeps_its_rules(release):
     return True
 
 
+@pytest.mark.filterwarnings("ignore::counterpoise.CounterpoiseWarning")
 def test_every_row_keeps_the_rules_wherever_rows_come_from(made, tmp_path):
     assert keeps_its_rules(made)
     made.save(tmp_path / "made", csv=True)

@@ -1,10 +1,9 @@
 """The plan of a release: its methods and shares, fixed and checked before anything is read.
 
 The domain stage pays for bounds and categories that the schema leaves open; where no bins are
-stated, for the number of rows and a fine histogram of each such column, by which its cells are
-chosen. The weights get their part unless their method
-is free; the synthesizer gets the rest. Whatever can be wrong with a request is found here, so that
-a mistake costs no budget.
+stated, for the number of rows by which they are chosen, and on demand for a fine histogram of each
+such column. The weights get their part unless their method is free; the synthesizer gets the rest.
+Whatever can be wrong with a request is found here, so that a mistake costs no budget.
 """
 
 from __future__ import annotations
@@ -14,7 +13,13 @@ import re
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from counterpoise.arguments import column_name, instance_of, real_number, whole_number
+from counterpoise.arguments import (
+    column_name,
+    instance_of,
+    real_number,
+    truth_value,
+    whole_number,
+)
 from counterpoise.errors import BudgetError, MethodError, SchemaError
 from counterpoise.registry import only_as_instance
 from counterpoise.schema import Column, Schema
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 # The part of the budget that the domain gets when any of it is paid for.
 DOMAIN_FRACTION = 0.1
 
-# The part that the number of rows gets, when cells are to be chosen by it.
+# The part that the number of rows gets, when bins or cells are to be chosen by it.
 ROWS_FRACTION = 0.01
 
 # The part that the fine histograms get, by which the cells of numbers are chosen.
@@ -59,8 +64,9 @@ class Plan:
     synthesizer: Synthesizer | None
     weighter: Weighter
     domain_share: Share | None
-    cells_share: Share | None
-    rows_share: Share | None  # for the number of rows, by which cells are chosen
+    chooses_bins: bool
+    rows_share: Share | None  # for the number of rows, by which bins or cells are chosen
+    cells_share: Share | None  # for fine histograms, where they are asked for
     synthesizer_share: Share | None
     weights_share: Share | None
     threshold_delta: float  # the part of delta set aside for private lists of categories
@@ -88,6 +94,7 @@ def plan_release(
     rows: int | None = None,
     target: str | None = None,
     split: float | None = None,
+    fine: bool = False,
 ) -> Plan:
     """Check a request and share the budget; the shares add up to no more than all of it.
 
@@ -128,9 +135,11 @@ def plan_release(
     set_aside = threshold_delta(public, budget.delta)
     whole = budget.whole_beside(set_aside)
     domain_part = 0.0 if public.is_complete else DOMAIN_FRACTION
-    cells_part = CELLS_FRACTION if any(column.has_open_cells for column in public) else 0.0
+    has_fine = truth_value("fine", fine) and any(column.has_open_cells for column in public)
+    cells_part = CELLS_FRACTION if has_fine else 0.0
+    chooses_bins = has_fine or any(column.has_open_bins for column in public)
     # The number of rows is public when records are replaced, and costs nothing then.
-    rows_part = ROWS_FRACTION if cells_part and budget.neighbours is not REPLACE else 0.0
+    rows_part = ROWS_FRACTION if chooses_bins and budget.neighbours is not REPLACE else 0.0
     rest = 1 - domain_part - cells_part - rows_part
     of_rest = 0.0 if weighter.is_free else WEIGHTS_FRACTION if split is None else split
     weights_part = of_rest * rest
@@ -141,6 +150,7 @@ def plan_release(
         synthesizer=method,
         weighter=weighter,
         domain_share=whole.part(domain_part) if domain_part else None,
+        chooses_bins=chooses_bins,
         cells_share=whole.part(cells_part) if cells_part else None,
         rows_share=whole.part(rows_part) if rows_part else None,
         synthesizer_share=whole.part(rest - weights_part),
@@ -186,8 +196,9 @@ def plan_weigh(
         synthesizer=None,
         weighter=weighter,
         domain_share=None,
-        cells_share=None,
+        chooses_bins=False,
         rows_share=None,
+        cells_share=None,
         synthesizer_share=None,
         weights_share=None if weighter.is_free else budget.whole,
         threshold_delta=0.0,
@@ -203,7 +214,7 @@ def best_synthesizer(schema: Schema, budget: Budget) -> str:
 
 
 def _most_codes(column: Column) -> int:
-    return MOST_BINS + column.nullable if column.has_open_cells else column.size
+    return MOST_BINS + column.nullable if column.has_open_bins else column.size
 
 
 def _check_names(schema: Schema) -> None:

@@ -50,6 +50,7 @@ def release(
     target: str | None = None,
     neighbours: str = "add-remove",
     max_rows_per_person: int = 1,
+    fine: bool = False,
     seed: int | None = None,
     progress: bool | Progress = True,
     work: str | Path | None = None,
@@ -64,9 +65,11 @@ def release(
     that its relations are asked for first. `rows` is the number of synthetic rows, by default the
     noisy number of private ones, but a million at most; `replicates` the number of replicate
     weights, from which analysts have standard errors. `neighbours` is "add-remove" (the number of
-    rows is private) or "replace" (it is public). A `seed` makes the release repeatable and stamps
-    it as not private. `progress` shows a bar on a terminal or in a notebook; it may be a function
-    instead, which is called with the name of each stage and the part of the work done.
+    rows is private) or "replace" (it is public). `fine` pays for a fine histogram of every number
+    and date without stated bins, for skewed columns and generous bounds. A `seed` makes the release
+    repeatable and stamps it as not private. `progress` shows a bar on a terminal or in a notebook;
+    it may be a function instead, which is called with the name of each stage and the part of the
+    work done.
 
     `work` is a folder in which every charge is written down before the look, and every noisy
     answer after it. After an interruption the same call with the same table goes on from there and
@@ -83,7 +86,7 @@ def release(
     """
     table = seal(table)
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
-    plan = plan_release(schema, budget, synthesizer, weights, rows, target, split)
+    plan = plan_release(schema, budget, synthesizer, weights, rows, target, split, fine)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
     kept = open_work(work, request(plan) | asked, plan, private=seed is None)
@@ -101,7 +104,7 @@ def _run(
 ) -> Release:
     sampling_seed = kept.sampling_seed if seed is None else seed
     with open_vault(table, plan, kept, seed) as vault:
-        if plan.domain_share is not None or plan.cells_share is not None:
+        if plan.domain_share is not None or plan.chooses_bins:
             said("domain", 0.0)
             settle_schema(vault, plan, kept)
         said("synthesizer", 0.05)

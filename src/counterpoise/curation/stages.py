@@ -28,6 +28,7 @@ def request(plan: Plan) -> dict[str, Any]:
     }
     if plan.synthesizer is not None:
         values |= {"synthesizer": describe(SYNTHESIZERS, plan.synthesizer), "split": plan.split}
+        values |= {"fine": plan.cells_share is not None}
     return values
 
 
@@ -53,6 +54,8 @@ def settle_schema(vault: Vault, plan: Plan, kept: Work) -> None:
         vault.learn_domain(plan.domain_share, plan.threshold_delta)
     if plan.cells_share is not None:
         vault.choose_cells(plan.cells_share, plan.rows_share)
+    elif plan.chooses_bins:
+        vault.choose_bins(plan.rows_share)
     kept.keep("domain", notes={"schema": vault.schema.to_dict()})
 
 
