@@ -367,3 +367,27 @@ def test_the_hospital_has_every_kind_of_column_and_nulls():
     for column in SCHEMA:
         if column.is_numeric:
             assert rows[column.name].min() >= type(rows[column.name].min())(column.minimum)
+
+
+@pytest.mark.parametrize("left", ["everything", "the request"])
+def test_a_run_that_was_killed_after_its_release_was_saved_ends_well_and_tidies_up(
+    files, words, monkeypatch, left
+):
+    def killed(folder):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("counterpoise.curation.work.discard", killed)
+        with pytest.raises(SystemExit):
+            main([str(word) for word in (*words, "--out", files / "out")])
+    work = files / ".out.work"
+    if left == "the request":
+        for file in work.iterdir():
+            if file.name != "request.json":
+                file.unlink()
+    saved = cp.load(files / "out")
+    run(*words, "--out", files / "out")
+    assert not work.exists()
+    assert cp.load(files / "out").ledger.spends == saved.ledger.spends
+    # Without anything left, the folder that is there is somebody's, and stays.
+    assert "exists" in run_process(*words, "--out", files / "out").stderr

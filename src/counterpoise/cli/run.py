@@ -73,6 +73,9 @@ class Run:
         work = self.work or self.out.parent / f".{self.out.name}.work"
         for place in (self.out, work):
             check_parents(place)
+        if not self.overwrite and (done := _released(self.out, work, plan)) is not None:
+            show_release(done, self.out, self.as_json, self.quiet)
+            return
         check_target(self.out, self.overwrite)
         if self.verbose:
             click.echo(plan_lines(plan, self.replicates, rows), err=True)
@@ -90,6 +93,21 @@ class Run:
             )
             made.save(self.out, overwrite=self.overwrite, csv=self.csv)
         show_release(made, self.out, self.as_json, self.quiet)
+
+
+def _released(out: Path, work: Path, plan: Plan) -> Release | None:
+    """The release that this very run saved before it was killed; what it left is removed."""
+    from counterpoise.bundle.descriptor import DESCRIPTOR
+    from counterpoise.bundle.files import load
+    from counterpoise.curation.work import discard, is_left_of
+
+    if not (work.is_dir() and (out / DESCRIPTOR).is_file()):
+        return None
+    made = load(out)
+    if not is_left_of(work, plan, made):
+        return None
+    discard(work)
+    return made
 
 
 def check_parents(place: Path) -> None:

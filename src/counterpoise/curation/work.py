@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from counterpoise.bundle.archive import read_archive, write_archive
+from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan
 from counterpoise.disk import as_path, only_one, plainly, write_whole
 from counterpoise.errors import BudgetError, BundleError
@@ -104,6 +105,17 @@ def require_answers(work: Work) -> None:
             "of the budget no longer pays for the rest; remove the folder to start anew, which "
             "pays again"
         )
+
+
+def is_left_of(folder: Path, plan: Plan, release: Release) -> bool:
+    """Whether a folder is what a kill left after its release was saved, and is of no more use."""
+    if not (folder / REQUEST).is_file():
+        return False
+    journal = folder / _JOURNAL
+    if not journal.exists():
+        return True
+    kept = Journal(journal, plan.budget, threshold_delta=plan.threshold_delta)
+    return kept.ledger().spends == release.ledger.spends
 
 
 def discard(folder: Path) -> None:
