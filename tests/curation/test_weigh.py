@@ -268,7 +268,7 @@ def test_the_work_of_another_synthetic_table_is_refused(table, schema, tmp_path)
         cp.weigh(
             "nowhere.csv", shifted(80), schema, 2.0, 1e-6, method="uniform", replicates=0, work=work
         )
-    with pytest.raises(BundleError, match=r"differs in split, synthesizer, synthetic\)"):
+    with pytest.raises(BundleError, match=r"differs in fine, split, synthesizer, synthetic\)"):
         cp.release("nowhere.csv", schema, 1.0, 1e-6, replicates=0, work=work)
 
 
