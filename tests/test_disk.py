@@ -189,3 +189,19 @@ def test_two_folders_change_names_in_one_step(tmp_path):
     assert disk._exchange(tmp_path / "one", tmp_path / "two")
     assert os.listdir(tmp_path / "one") == ["two"]
     assert not disk._exchange(tmp_path / "one", tmp_path / "nowhere")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_what_is_no_file_is_never_replaced_by_one(tmp_path):
+    """As root a device would be, and with it every program that writes to it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for write, error in (
+        (lambda: Schema([Column.boolean("ill")]).write(pipe), SchemaError),
+        (lambda: write_csv(FRAME, pipe), TableError),
+        (lambda: write_parquet(FRAME, pipe), TableError),
+    ):
+        with pytest.raises(error, match="something else of that name"):
+            write()
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]

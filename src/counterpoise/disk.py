@@ -119,6 +119,9 @@ def whole_file(path: Path, lasting: bool = False) -> Iterator[Any]:
     Until then its `name` is where it is. `lasting` waits until the disk has it, so that it outlives
     a crash of the machine. The system's errors are the caller's to say.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # A device or a pipe would be replaced by a file of its name.
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     _remove_parts(path)
     file = _new_part(path)
     try:
