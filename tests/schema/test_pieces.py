@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.schema import Column, Schema, denoised, fine_grid, settled
@@ -137,6 +137,7 @@ def test_a_stretch_without_rows_goes_with_its_neighbour():
 
 
 @settings(max_examples=25)
+@example(Column.continuous("x", -5e11, 4.6e-255, nullable=True), 3655866, 0.5)
 @given(numeric_columns("x"), st.integers(0, 2**32), st.sampled_from([0.5, 5.0, 500.0]))
 def test_whatever_the_counts_are_the_coding_can_be_written_and_undone(column, seed, deviation):
     if column.bins is not None or column.low == column.high:

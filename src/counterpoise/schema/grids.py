@@ -48,7 +48,9 @@ class Grid:
         relative = is_relative(left, right, self.relative_below)
         inner = np.where(relative, np.minimum(np.abs(left), np.abs(right)), 1.0)
         outer = np.where(relative, np.maximum(np.abs(left), np.abs(right)), 2.0)
-        sizes = (right - left) / np.max(right - left)
+        # A sliver, as a bound next to zero leaves it, counts as this wide: its square has to be
+        # seen beside those of the others.
+        sizes = np.maximum((right - left) / np.max(right - left), 1e-6)
         return np.where(self.atoms, 1.0, np.where(relative, np.log2(outer / inner), sizes))
 
     @property
