@@ -42,19 +42,31 @@ def fitted(method, room):
         return room.make(method).fit(vault, TABLE, vault.budget.whole)
 
 
+# Stands for a vault that is opened anew for each call: one for all would soon be spent.
+FRESH_VAULT = object()
+
+
+def with_vault(arguments, vault):
+    """The arguments with a vault where a fresh one is meant."""
+    return {
+        name: vault if value is FRESH_VAULT else value
+        for name, value in ({"vault": FRESH_VAULT} | arguments).items()
+    }
+
+
 def in_vault(method):
     """A call of `fit` on a vault that is open."""
 
     def call(**arguments):
         with opened() as vault:
-            return method.fit(**({"vault": vault, "share": BUDGET.whole} | arguments))
+            return method.fit(**with_vault({"share": BUDGET.whole} | arguments, vault))
 
     return call
 
 
 def calibrated(**arguments):
     with opened() as vault:
-        return weights.calibrate_privately(**({"vault": vault} | arguments))
+        return weights.calibrate_privately(**with_vault(arguments, vault))
 
 
 def first(rows):
@@ -129,7 +141,7 @@ CALLS = {
     **{
         f"{name}.fit": (
             in_vault(SYNTHESIZERS.make(name)),
-            {"vault": opened(), "share": BUDGET.whole},
+            {"vault": FRESH_VAULT, "share": BUDGET.whole},
         )
         for name in SYNTHESIZERS.by_name()
     },
@@ -163,7 +175,7 @@ CALLS = {
     **{
         f"{name}.fit": (
             in_vault(method),
-            {"vault": opened(), "synthetic": TABLE, "share": BUDGET.whole, "synthesizer": None},
+            {"vault": FRESH_VAULT, "synthetic": TABLE, "share": BUDGET.whole, "synthesizer": None},
         )
         for name, method in {
             "uniform": WEIGHTERS.make("uniform"),
@@ -209,7 +221,7 @@ CALLS = {
     "calibrate_privately": (
         calibrated,
         {
-            "vault": opened(),
+            "vault": FRESH_VAULT,
             "log_weights": first,
             "synthetic": CODED,
             "share": BUDGET.whole,
