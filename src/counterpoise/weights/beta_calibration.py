@@ -136,7 +136,7 @@ def calibrate_privately(
     if not callable(log_weights):
         raise MethodError("log_weights: expected a function of coded rows")
     instance_of("synthetic", synthetic, Coded, "coded rows, schema.encode(table)")
-    most = real_number("most", most, "a positive number", above=0)
+    most = real_number("most", most, "a positive number below 700", above=0, below=700)
     deviation = real_number("deviation", deviation, "a positive number", above=0)
     made = _one_set("synthetic", log_weights(synthetic))
     total, for_fit = pay_for_total(vault, share, TOTAL_FRACTION)
