@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from counterpoise.schema import Column, Schema, denoised, fine_grid, settled
+from counterpoise.schema import Column, NoisyCells, Schema, denoised, fine_grid, settled
 from counterpoise.schema.pieces import coarse_starts, fewest_pieces
 from tests.schema.schema_strategies import numeric_columns
 
@@ -16,20 +16,27 @@ ROWS, DEVIATION = 20_000, 60.0
 
 
 def counted(column, values, seed=0, deviation=DEVIATION, cells=400):
-    """A grid, and noisy counts of values on it."""
+    """A grid, and noisy counts of values on it and on its groups."""
     grid = fine_grid(column, cells)
     clipped = np.clip(values, column.low, column.high)
     places = np.searchsorted(grid.edges[1:-1], clipped, side="right")
     exact = np.bincount(places, minlength=len(grid.atoms))
-    noise = np.random.default_rng(seed).normal(0, deviation, len(exact))
-    return grid, np.rint(exact + noise)
+    return grid, noised(grid, exact, np.random.default_rng(seed), deviation)
+
+
+def noised(grid, exact, generator, deviation):
+    grouped = np.bincount(grid.groups, exact)
+    counts, held = (
+        np.rint(each + generator.normal(0, deviation, len(each))) for each in (exact, grouped)
+    )
+    variances = np.full(len(exact), deviation**2)
+    return NoisyCells.of(counts, variances, grid.groups, held, deviation**2)
 
 
 def released(column, values, coarse=17, seed=0, **options):
     """The column that is settled on, and values decoded in it with the true coarse counts."""
     grid, noisy = counted(column, values, seed, **options)
-    deviation = options.get("deviation", DEVIATION)
-    chosen = settled(column, grid, denoised(grid, noisy, deviation, len(values)), coarse)
+    chosen = settled(column, grid, denoised(grid, noisy, len(values)), coarse)
     schema = Schema([chosen])
     codes = schema.encode(pd.DataFrame({column.name: values})).codes
     made = schema.decode(codes, np.random.default_rng(seed + 1))
@@ -57,7 +64,8 @@ def test_the_fewest_pieces_are_those_of_an_exhaustive_search():
 
     sets = [[place + 1 for place in range(7) if mask >> place & 1] for mask in range(2**7)]
     best = min(sets, key=cost)
-    assert [start for start, _ in fewest_pieces(counts, measures, 30.0)] == [0, *best]
+    answer = NoisyCells.alone(counts, 1.0)
+    assert [start for start, _ in fewest_pieces(answer, measures, 0, 8, 30.0)] == [0, *best]
 
 
 @pytest.mark.parametrize("wide", [1, 10, 100])
@@ -112,8 +120,8 @@ def test_an_empty_gap_stays_empty():
 def test_noise_alone_is_spread_over_the_range():
     column = Column.continuous("x", 0, 1000)
     grid, noisy = counted(column, np.array([500.0]))
-    shown = denoised(grid, noisy, DEVIATION, 1)
-    np.testing.assert_allclose(shown, np.diff(grid.edges))
+    shown = denoised(grid, noisy, 1)
+    np.testing.assert_allclose(shown.rows, np.diff(grid.edges))
 
 
 def test_few_pieces_describe_noise_around_a_flat_density():
@@ -144,9 +152,10 @@ def test_whatever_the_counts_are_the_coding_can_be_written_and_undone(column, se
         return
     generator = np.random.default_rng(seed)
     grid = fine_grid(column, int(generator.integers(24, 200)))
-    noisy = np.rint(generator.normal(0, deviation, len(grid.atoms)))
-    noisy[generator.integers(0, len(noisy), 3)] += 1000
-    chosen = settled(column, grid, denoised(grid, noisy, deviation, 3000), 12)
+    exact = np.zeros(len(grid.atoms))
+    exact[generator.integers(0, len(exact), 3)] += 1000
+    noisy = noised(grid, exact, generator, deviation)
+    chosen = settled(column, grid, denoised(grid, noisy, 3000), 12)
     schema = Schema([chosen])
     assert Schema.from_dict(schema.to_dict()) == schema
     codes = generator.integers(0, chosen.size, 200)[:, None]

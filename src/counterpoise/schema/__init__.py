@@ -9,6 +9,7 @@ from counterpoise.schema.dialect import Dialect
 from counterpoise.schema.draft import draft_schema
 from counterpoise.schema.files import as_relation, private_errors
 from counterpoise.schema.grids import fine_grid, provisional
+from counterpoise.schema.noisy_cells import NoisyCells
 from counterpoise.schema.pieces import denoised, settled
 from counterpoise.schema.schema import Schema
 from counterpoise.schema.shape import Shape
@@ -34,6 +35,7 @@ __all__ = [
     "Coded",
     "Column",
     "Dialect",
+    "NoisyCells",
     "Schema",
     "Shape",
     "Spelling",

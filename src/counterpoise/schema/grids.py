@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from counterpoise.schema.column import Column
 
 # Numbers that people write for "unknown", or where they stop counting.
-SENTINELS = (-1, -9, -99, -999, 9, 99, 999, 9_999, 99_999, 999_999)
+SENTINELS: tuple[int, ...] = ()
 # Fewer cells than this have no room for them.
 CELLS_FOR_SENTINELS = 100
 # How many octaves below an equal cell's width the relative cells reach, with many cells or few.
 OCTAVES, OCTAVES_OF_FEW = 14, 10
 # More cells an octave than this tell nothing that noise leaves standing.
 MOST_AN_OCTAVE = 16
+# Neighbouring cells that are counted as a group too: about half an octave, or a few equal cells.
+CELLS_A_GROUP = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,16 @@ class Grid:
         changed = (np.diff(scale) != 0) | self.atoms[1:] | self.atoms[:-1]
         return np.append(0, np.cumsum(changed))
 
+    @property
+    def groups(self) -> np.ndarray:
+        """A number for each run of neighbours that are counted together as well."""
+        size = CELLS_A_GROUP
+        zones = np.flatnonzero(np.append(True, np.diff(self.zones) != 0))
+        within = np.arange(len(self.atoms)) - np.repeat(
+            zones, np.diff(np.append(zones, len(self.atoms)))
+        )
+        return np.cumsum((within % size == 0).astype(int)) - 1
+
 
 def is_relative(left: np.ndarray, right: np.ndarray, below: float) -> np.ndarray:
     """Whether values between two edges are spread evenly over the logarithm, not over the line."""
@@ -69,6 +81,13 @@ def is_relative(left: np.ndarray, right: np.ndarray, below: float) -> np.ndarray
     # What reaches down further than this touches zero, but for the rounding of an atom there.
     touches = nearest <= farthest * 2.0**-40
     return ~touches & (farthest <= below * (1 + 1e-9))
+
+
+def holds_one_value(grid: Grid) -> np.ndarray:
+    """Whether a cell holds a single value, so that nothing is left to be known within it."""
+    if grid.edges.dtype.kind == "i":
+        return np.diff(grid.edges) == 1
+    return grid.atoms
 
 
 def fine_grid(column: Column, cells: int) -> Grid:

@@ -11,157 +11,293 @@ lies within a coarse cell is drawn by the pieces. Everything here works on noise
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from counterpoise.schema.column import Column
-from counterpoise.schema.grids import Grid, is_relative, stated
+from counterpoise.schema.grids import Grid, holds_one_value, is_relative, stated
+from counterpoise.schema.noisy_cells import NoisyCells
 from counterpoise.schema.shape import Shape
+from counterpoise.schema.tails import Tail, tail
 
 # What a piece costs, in variances of a count, times the logarithm of the number of cells.
-PRICE = 1.5
+PRICE = 2.0
 # A piece stands out by itself when it exceeds what the largest of all cells does by noise alone,
 # sqrt(2 log cells) deviations, by this many; next to one that stands, when it has these.
-CLEAR, CLEAR_NEARBY = 0.5, 0.7
+CLEAR, CLEAR_NEARBY, CLEAR_NOT_NEEDED = 1.0, 1.2, 2.5
 # Where more than this part of the rows is missing then, the likeliest place for them has to do.
 MISSING = 0.1
 # What a coarse cell is to have the same of as others: this part its rows, the rest its width.
 BY_ROWS = 0.5
+# The slope of a piece, before its own counts are asked, is known to so much.
+UNSEEN_SLOPE = 0.35
+# Densities that differ by no more than this part are one.
+SAME_DENSITY = 0.1
+# What is missing from the total, or too much, changes no piece by more than to this part.
+LEAST_SCALE = 0.1
 
 
-def denoised(grid: Grid, counts: np.ndarray, deviation: float, total: float) -> np.ndarray:
-    """Rows in each cell of a grid, from noisy counts of `deviation`, about `total` in all."""
-    measures, zones = grid.measures, grid.zones
-    price = PRICE * deviation**2 * math.log(len(counts))
-    rows, scores = np.zeros(len(counts)), np.zeros(len(counts))
-    ends = [0, *(np.flatnonzero(np.diff(zones)) + 1).tolist(), len(counts)]
+@dataclass(frozen=True, eq=False)
+class Denoised:
+    """Rows in each cell of a grid, and how well each piece of them is known."""
+
+    rows: np.ndarray
+    pieces: np.ndarray  # for each cell the piece that it belongs to, -1 where it is empty
+    errors: np.ndarray  # for each piece the standard error of its rows
+    slopes: np.ndarray  # for each piece how far it may lean to one side, as `Shape` has it
+
+
+def denoised(grid: Grid, answer: NoisyCells, total: float) -> Denoised:
+    """Rows in each cell of a grid, from noisy counts of them, about `total` in all."""
+    zones, size = grid.zones, len(answer)
+    price = PRICE * math.log(size)
+    rows, scores = np.zeros(size), np.zeros(size)
+    pieces = np.full(size, -1)
+    ends = [0, *(np.flatnonzero(np.diff(zones)) + 1).tolist(), size]
     for first, last in pairwise(ends):
-        for start, end in fewest_pieces(counts[first:last], measures[first:last], price):
-            piece = slice(first + start, first + end)
-            rows[piece], scores[piece] = _fitted(counts[piece], measures[piece], deviation)
-    stands = scores >= math.sqrt(2 * math.log(len(counts))) + CLEAR
+        for start, end in fewest_pieces(answer, grid.measures, first, last, price):
+            rows[start:end], scores[start:end] = _fitted(grid, answer, start, end)
+            pieces[start:end] = start
+    stands = scores >= math.sqrt(2 * math.log(size)) + CLEAR
     rows[~stands] = 0.0
-    _extend(grid, counts, deviation, total, rows, stands)
-    while total - rows.sum() > max(MISSING * total, 2 * deviation * math.sqrt(1 + stands.sum())):
-        likeliest = _likeliest(grid, counts, stands, deviation)
+    _extend(grid, answer, total, rows, stands, pieces)
+    while total - rows.sum() > max(MISSING * total, 2 * _error_of(answer, stands)):
+        likeliest = _likeliest(grid, answer, stands)
         if likeliest is None:
             break
-        rows[likeliest] = _fitted(counts[likeliest], measures[likeliest], deviation)[0]
-        stands[likeliest] = True
-        _extend(grid, counts, deviation, total, rows, stands)
-    return rows if stands.any() else np.diff(grid.edges.astype(float))
+        start, end = likeliest
+        rows[start:end], _ = _fitted(grid, answer, start, end)
+        stands[start:end], pieces[start:end] = True, start
+        _extend(grid, answer, total, rows, stands, pieces)
+    if not stands.any():
+        even = np.diff(grid.edges.astype(float))
+        return Denoised(even, np.zeros(size, dtype=int), np.zeros(1), np.ones(1))
+    pieces[~stands] = -1
+    tails = [tail(grid, answer, rows, pieces, side) for side in (-1, 1)]
+    held = [found for found in tails if found]
+    return _described(grid, answer, total, rows, pieces, held)
 
 
-def _likeliest(
-    grid: Grid, counts: np.ndarray, stands: np.ndarray, deviation: float
-) -> slice | None:
+def _error_of(answer: NoisyCells, chosen: np.ndarray) -> float:
+    """The standard error of all chosen cells together, and of one more."""
+    variance = float(answer.variances[0])
+    if chosen.any():
+        variance += (
+            answer.projected(answer.counts, chosen.astype(float))[1] ** 2 * chosen.sum() ** 2
+        )
+    return math.sqrt(variance)
+
+
+def _described(
+    grid: Grid,
+    answer: NoisyCells,
+    total: float,
+    rows: np.ndarray,
+    pieces: np.ndarray,
+    tails: list[Tail],
+) -> Denoised:
+    """The pieces in order, those of the tails among them, as many rows in all as there are."""
+    measures, single = grid.measures, holds_one_value(grid)
+    rows, pieces = rows.copy(), pieces.copy()
+    errors, slopes = np.zeros(len(rows)), np.zeros(len(rows))
+    densities = rows / measures
+    for piece in np.unique(pieces[pieces >= 0]).tolist():
+        cells = np.flatnonzero(pieces == piece)
+        errors[piece] = answer.sum(int(cells[0]), int(cells[-1]) + 1)[1]
+        if not single[cells].all():
+            rows[cells], slopes[piece] = _leaning(grid, answer, densities, cells)
+    for found in tails:
+        first = int(np.flatnonzero(found.rows)[0])
+        rows += found.rows
+        pieces[found.rows > 0] = first
+        errors[first], slopes[first] = found.error, 1.0
+    # What is missing from the total, or too much, is the pieces' in the proportion of their errors.
+    masses = np.bincount(np.maximum(pieces, 0), rows, minlength=len(rows))
+    missing = (total - rows.sum()) * errors**2 / max(float((errors**2).sum()), 1e-300)
+    scales = np.divide(masses + missing, masses, out=np.zeros_like(masses), where=masses > 0)
+    rows = np.where(pieces >= 0, rows * np.maximum(scales, LEAST_SCALE)[np.maximum(pieces, 0)], 0.0)
+    used, numbers = np.unique(pieces, return_inverse=True)
+    shift = int(used[0] < 0)
+    return Denoised(rows, numbers - shift, errors[used[shift:]], slopes[used[shift:]])
+
+
+def _leaning(
+    grid: Grid, answer: NoisyCells, densities: np.ndarray, cells: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """The rows of a piece whose density is d (1 + t (2u - 1)), and the error of t.
+
+    What its neighbours suggest, a line through the means of the densities at both ends, is known
+    to `UNSEEN_SLOPE`; what its own counts say, by least squares, to their noise.
+    """
+    measures, zones = grid.measures[cells], grid.zones
+    own = float(densities[cells[0]])
+    ends = []
+    for beside in (cells[0] - 1, cells[-1] + 1):
+        there = 0 <= beside < len(densities) and zones[beside] == zones[cells[0]]
+        ends.append((own + float(densities[beside])) / 2 if there else own)
+    suggested = (ends[1] - ends[0]) / (2 * own)
+    middles = (np.cumsum(measures) - measures / 2) / measures.sum()
+    leaning, precision = suggested, 0.0
+    if len(cells) > 1:
+        template = np.zeros(len(answer))
+        template[cells] = own * measures * (2 * middles - 1)
+        seen, error = answer.projected(answer.counts - densities * grid.measures, template)
+        precision = error**-2
+        leaning = (suggested / UNSEEN_SLOPE**2 + seen * precision) / (UNSEEN_SLOPE**-2 + precision)
+    leaning = min(max(leaning, -1.0), 1.0)
+    rows = own * measures * (1 + leaning * (2 * middles - 1))
+    return rows, (UNSEEN_SLOPE**-2 + precision) ** -0.5
+
+
+def _likeliest(grid: Grid, answer: NoisyCells, stands: np.ndarray) -> tuple[int, int] | None:
     """The stretch of free cells that stands out most; None where none does at all.
 
     Where there are relative cells it is one of them: rows that are put too near to zero harm a mean
     by no more than they have, those that are put too far by any amount.
     """
-    measures, zones = grid.measures, grid.zones
+    zones = grid.zones
     near = is_relative(
         grid.edges[:-1].astype(float), grid.edges[1:].astype(float), grid.relative_below
     )
     free = ~stands & (near | ~near.any())
-    cross = np.append(0.0, np.cumsum(counts * measures))
-    square = np.append(0.0, np.cumsum(measures**2))
     best, found = CLEAR_NEARBY, None
     # Cells of one run have the same number: no zone ends between them, and none of them stands.
     runs = np.cumsum(np.append(0, (np.diff(zones) != 0) | (np.diff(free) != 0)))
     for start in np.flatnonzero(free).tolist():
-        end = int(np.searchsorted(runs, runs[start], side="right"))
-        norms = np.sqrt(square[start + 1 : end + 1] - square[start])
-        scores = (cross[start + 1 : end + 1] - cross[start]) / (norms * deviation)
+        last = int(np.searchsorted(runs, runs[start], side="right"))
+        ends = np.arange(start + 1, last + 1)
+        counts, variances = answer.sums(np.full(len(ends), start), ends)
+        scores = counts / np.sqrt(variances)
         place = int(np.argmax(scores))
         if scores[place] > best:
-            best, found = float(scores[place]), slice(start, start + 1 + place)
+            best, found = float(scores[place]), (start, int(ends[place]))
     return found
 
 
-def _fitted(counts: np.ndarray, measures: np.ndarray, deviation: float) -> tuple[np.ndarray, float]:
+def _fitted(grid: Grid, answer: NoisyCells, start: int, end: int) -> tuple[np.ndarray, float]:
     """Rows of a piece of constant density, and by how many deviations they stand out."""
-    density = (measures @ counts) / (measures @ measures)
-    return density * measures, float(density * np.linalg.norm(measures) / deviation)
+    measures = grid.measures[start:end]
+    count, error = answer.sum(start, end)
+    return count * measures / measures.sum(), count / error
 
 
 def _extend(
     grid: Grid,
-    counts: np.ndarray,
-    deviation: float,
+    answer: NoisyCells,
     total: float,
     rows: np.ndarray,
     stands: np.ndarray,
+    pieces: np.ndarray,
 ) -> None:
     """Go on from what stands, by no more than its own width at a time, while rows are missing.
 
     A tail is thin: no piece of it stands out by itself. But it begins where the bulk ends, and the
     bulk alone has fewer rows than there are.
     """
-    edges, measures = grid.edges.astype(float), grid.measures
-    widths = np.diff(edges)
+    widths, zones = np.diff(grid.edges.astype(float)), grid.zones
     refused: set[tuple[int, int]] = set()
-    while stands.any() and rows.sum() < total:
-        room = widths[stands].sum()
-        best: tuple[float, slice, np.ndarray] | None = None
-        for start, end in _beside(stands, widths, room) - refused:
-            piece = slice(start, end)
-            found, score = _fitted(counts[piece], measures[piece], deviation)
+    while stands.any():
+        clear = CLEAR_NEARBY if rows.sum() < total else CLEAR_NOT_NEEDED
+        best: tuple[float, int, int, np.ndarray] | None = None
+        for start, end in _beside(stands, answer.groups, widths, zones) - refused:
+            if grid.atoms[start]:
+                continue  # a value that stands for many rows stands out by itself
+            found, score = _fitted(grid, answer, start, end)
             if score < CLEAR_NEARBY:
                 refused.add((start, end))
-            elif best is None or score > best[0]:
-                best = score, piece, found
+            elif score >= clear and (best is None or score > best[0]):
+                best = score, start, end, found
         if best is None:
             return
-        _, piece, found = best
-        rows[piece], stands[piece] = found, True
+        _, start, end, found = best
+        rows[start:end], stands[start:end], pieces[start:end] = found, True, start
 
 
-def _beside(stands: np.ndarray, widths: np.ndarray, room: float) -> set[tuple[int, int]]:
-    """The stretches [start, end) next to what stands: as much of them as is `room` wide."""
+def _beside(
+    stands: np.ndarray, groups: np.ndarray, widths: np.ndarray, zones: np.ndarray
+) -> set[tuple[int, int]]:
+    """The stretches [start, end) next to what stands: the next group, and what is left of this."""
     found = set()
+    room = widths[stands].sum()
     for place in np.flatnonzero(np.diff(stands.astype(int))).tolist():
-        if stands[place]:
-            start = end = place + 1
-            while end < len(stands) and not stands[end]:
-                if end > start and widths[start : end + 1].sum() > room:
-                    break
-                end += 1
-        else:
-            start = end = place + 1
-            while start > 0 and not stands[start - 1]:
-                if start < end and widths[start - 1 : end].sum() > room:
-                    break
-                start -= 1
-        found.add((start, end))
+        step = 1 if stands[place] else -1
+        first = place + 1 if stands[place] else place
+        cell, width, passed = first, 0.0, 0
+        while 0 <= cell < len(stands) and not stands[cell] and zones[cell] == zones[first]:
+            width += widths[cell]
+            passed += cell != first and groups[cell] != groups[cell - step]
+            if cell != first and (width > room or passed > 1):
+                break
+            cell += step
+        found.add((min(first, cell + 1), max(first + 1, cell)))
     return found
 
 
-def fewest_pieces(counts: np.ndarray, measures: np.ndarray, price: float) -> list[tuple[int, int]]:
-    """The pieces [start, end) that minimise squared error plus `price` a piece.
+def fewest_pieces(
+    answer: NoisyCells, measures: np.ndarray, first: int, last: int, price: float
+) -> list[tuple[int, int]]:
+    """The pieces [start, end) of the cells from `first` to `last`, at `price` a piece.
 
-    >>> fewest_pieces(np.array([9.0, 11.0, 10.0, 50.0, 52.0]), np.ones(5), price=20.0)
+    They minimise the squared error of a constant density in each, in units of the noise, of cells
+    and of groups. A piece is a run of whole groups, or a part of one.
+
+    >>> answer = NoisyCells.alone(np.array([9.0, 11.0, 10.0, 50.0, 52.0]), 1.0)
+    >>> fewest_pieces(answer, np.ones(5), 0, 5, price=20.0)
     [(0, 3), (3, 5)]
     """
-    size = len(counts)
-    cross = np.append(0.0, np.cumsum(counts * measures))
-    square = np.append(0.0, np.cumsum(measures**2))
+    starts = np.flatnonzero(np.diff(answer.groups[first:last], prepend=-1)) + first
+    bounds = np.append(starts, last)
+    inner = [_parts(answer, measures, *pair, price) for pair in pairwise(bounds.tolist())]
+    # A density d fits counts y of deviation s with (d m.y)^2 / |m|^2 less error than none.
+    weights = 1 / answer.variances[first:last]
+    own, counts = measures[first:last], answer.counts[first:last]
+    places = starts - first
+    sizes, held = np.add.reduceat(own, places), np.add.reduceat(counts, places)
+    known = answer.known[answer.groups[starts]]
+    cross = np.add.reduceat(own * counts * weights, places) + sizes * held * known
+    square = np.add.reduceat(own**2 * weights, places) + sizes**2 * known
+    cross, square = np.append(0.0, np.cumsum(cross)), np.append(0.0, np.cumsum(square))
+    count = len(starts)
+    best, cut, split = np.zeros(count + 1), np.zeros(count + 1, dtype=int), np.zeros(count + 1)
+    for end in range(1, count + 1):
+        fits = (cross[end] - cross[:end]) ** 2 / (square[end] - square[:end])
+        scores = best[:end] + fits - price
+        cut[end] = int(np.argmax(scores))
+        best[end] = scores[cut[end]]
+        apart = best[end - 1] + inner[end - 1][0] + held[end - 1] ** 2 * known[end - 1]
+        if apart > best[end]:
+            best[end], cut[end], split[end] = apart, end - 1, 1
+    pieces: list[tuple[int, int]] = []
+    end = count
+    while end:
+        whole = [(int(bounds[cut[end]]), int(bounds[end]))]
+        pieces = (inner[end - 1][1] if split[end] else whole) + pieces
+        end = int(cut[end])
+    return pieces
+
+
+def _parts(
+    answer: NoisyCells, measures: np.ndarray, first: int, last: int, price: float
+) -> tuple[float, list[tuple[int, int]]]:
+    """The best pieces within a group, and by how much less error they fit its cells than none."""
+    weights, own = 1 / answer.variances[first:last], measures[first:last]
+    cross = np.append(0.0, np.cumsum(own * answer.counts[first:last] * weights))
+    square = np.append(0.0, np.cumsum(own**2 * weights))
+    size = last - first
     best, cut = np.zeros(size + 1), np.zeros(size + 1, dtype=int)
     for end in range(1, size + 1):
-        # The error of a piece is sum y^2 - (sum m y)^2 / sum m^2; the first term is common.
         fits = (cross[end] - cross[:end]) ** 2 / (square[end] - square[:end])
-        scores = best[:end] - fits + price
-        cut[end] = int(np.argmin(scores))
+        scores = best[:end] + fits - price
+        cut[end] = int(np.argmax(scores))
         best[end] = scores[cut[end]]
     pieces: list[tuple[int, int]] = []
     end = size
     while end:
-        pieces.append((int(cut[end]), end))
+        pieces.insert(0, (first + int(cut[end]), first + end))
         end = int(cut[end])
-    return pieces[::-1]
+    return float(best[size]), pieces
 
 
 def coarse_starts(grid: Grid, rows: np.ndarray, count: int) -> np.ndarray:
@@ -173,7 +309,7 @@ def coarse_starts(grid: Grid, rows: np.ndarray, count: int) -> np.ndarray:
     shares = rows / rows.sum()
     widths = np.where(rows > 0, np.diff(grid.edges.astype(float)), 0.0)
     parts = BY_ROWS * shares + (1 - BY_ROWS) * widths / widths.sum()
-    alone = (shares > 1 / (2 * count)) & _holds_one_value(grid)
+    alone = (shares > 1 / (2 * count)) & holds_one_value(grid)
     starts = {0}
     starts |= {place + side for place in np.flatnonzero(alone).tolist() for side in (0, 1)}
     starts.discard(len(rows))
@@ -188,12 +324,6 @@ def coarse_starts(grid: Grid, rows: np.ndarray, count: int) -> np.ndarray:
         marks = [first + 1 + int(np.argmin(np.abs(reached - k))) for k in range(1, wanted)]
         starts |= {mark for mark in marks if first < mark < last}
     return _joined(np.array(sorted(starts)), alone, shares, 1 / (4 * count))
-
-
-def _holds_one_value(grid: Grid) -> np.ndarray:
-    if grid.edges.dtype.kind == "i":
-        return np.diff(grid.edges) == 1
-    return grid.atoms
 
 
 def _joined(starts: np.ndarray, alone: np.ndarray, shares: np.ndarray, least: float) -> np.ndarray:
@@ -217,22 +347,28 @@ def _joined(starts: np.ndarray, alone: np.ndarray, shares: np.ndarray, least: fl
     return np.array(cells)
 
 
-def settled(column: Column, grid: Grid, rows: np.ndarray, count: int) -> Column:
-    """The column with about `count` coarse bins, and the shape of `rows` within them."""
+def settled(column: Column, grid: Grid, found: Denoised, count: int) -> Column:
+    """The column with about `count` coarse bins, and the shape of what was found within them."""
+    rows = found.rows
     starts = coarse_starts(grid, rows, count)
-    measures, zones = grid.measures, grid.zones
-    densities = rows / measures
-    # Neighbours of one density, on one scale and in one bin, are drawn from as one.
-    changed = (np.diff(zones) != 0) | ~np.isclose(densities[1:], densities[:-1], rtol=1e-9)
-    begins = np.union1d(np.flatnonzero(changed) + 1, starts)
-    shares = np.add.reduceat(rows, begins) / rows.sum()
-    end = grid.edges[-1:]
+    # Neighbours of about one density, in one piece and in one bin, are drawn from as one.
+    levels = np.round(np.log(np.maximum(rows / grid.measures, 1e-300)) / SAME_DENSITY)
+    changed = (np.diff(found.pieces) != 0) | (np.diff(grid.zones) != 0) | (np.diff(levels) != 0)
+    begins = np.union1d(np.flatnonzero(np.append(True, changed)), starts)
+    end, total = grid.edges[-1:], rows.sum()
     return replace(
         column,
         bins=stated(column, np.append(grid.edges[starts], end)),
         shape=Shape(
             stated(column, np.append(grid.edges[begins], end)),
-            tuple(np.round(shares, 9).tolist()),
+            _rounded(np.add.reduceat(rows, begins) / total),
             grid.relative_below,
+            tuple(found.pieces[begins].tolist()),
+            _rounded(found.errors / total),
+            _rounded(found.slopes),
         ),
     )
+
+
+def _rounded(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(np.round(values, 9).tolist())

@@ -23,18 +23,27 @@ from counterpoise.schema.rules import finite_number, is_number, listed
 if TYPE_CHECKING:
     from counterpoise.schema.column import Column
 
+# The part of the rows at either end that may lie beyond the range that features are spread over.
+BEYOND = 0.002
+
 
 @dataclass(frozen=True)
 class Shape:
     """Fine cells of a column and their shares; `edges` are stated as those of bins are.
 
     Cells that lie nearer to zero than `relative_below` hold values spread evenly over their
-    logarithm.
+    logarithm. Where the shares came from a noisy answer, cells belong to `pieces`, numbered from
+    zero, -1 for what is empty: those of a piece were found together, and are wrong together. The
+    standard error of a piece's share is in `errors`. Within it the density may in truth be
+    1 + t (2u - 1), u the place from 0 to 1, with t of about its entry in `slopes`.
     """
 
     edges: tuple[Any, ...]
     shares: tuple[float, ...]
     relative_below: float = 0.0
+    pieces: tuple[int, ...] = ()
+    errors: tuple[float, ...] = ()
+    slopes: tuple[float, ...] = ()
 
 
 def checked_shape(column: Column, shape: Any) -> Shape:
@@ -53,7 +62,34 @@ def checked_shape(column: Column, shape: Any) -> Shape:
     below = finite_number(shape.relative_below) if is_number(shape.relative_below) else None
     if below is None or below < 0:
         raise SchemaError(f"{prefix}relative_below must be a number that is not negative")
-    return Shape(edges, tuple(found), below)
+    return Shape(edges, tuple(found), below, *_checked_errors(prefix, shape, len(shares)))
+
+
+def _checked_errors(
+    prefix: str, shape: Shape, cells: int
+) -> tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]:
+    """The pieces, their errors and their slopes; all of them, or none."""
+    what = f"{prefix}the pieces, errors and slopes of a shape are lists"
+    pieces, errors, slopes = (
+        listed(values, what) for values in (shape.pieces, shape.errors, shape.slopes)
+    )
+    if not (pieces or errors or slopes):
+        return (), (), ()
+    numbers = [piece for piece in pieces if type(piece) is int and piece >= -1]
+    count = max(numbers, default=-1) + 1
+    if len(numbers) != cells or len(pieces) != cells or len({*numbers} - {-1}) != count:
+        raise SchemaError(f"{prefix}a shape has one piece a cell, numbered from 0, or -1 for none")
+    found = [
+        [
+            number
+            for each in values
+            if is_number(each) and (number := finite_number(each)) is not None
+        ]
+        for values in (errors, slopes)
+    ]
+    if any(len(values) != count or min(values, default=0.0) < 0 for values in found):
+        raise SchemaError(f"{prefix}a shape has an error and a slope a piece, none negative")
+    return tuple(numbers), tuple(found[0]), tuple(found[1])
 
 
 def draw_within(column: Column, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -82,6 +118,53 @@ def draw_within(column: Column, codes: np.ndarray, rng: np.random.Generator) -> 
         drawn = np.floor(_floats(left[relative], right[relative], math.inf, rng)).astype(np.int64)
         values[relative] = np.clip(drawn, left[relative], right[relative] - 1)
     return values
+
+
+def spread_out(column: Column, units: np.ndarray) -> np.ndarray:
+    """Places between the bounds as places between the ends of the column's own rows, 0 to 1.
+
+    Bounds may be generous; all but a few rows at either end, as the shape tells it, are then
+    spread over the whole of the unit box. What lies further out is at its edge.
+    """
+    shape = column.shape
+    assert shape is not None
+    edges = np.array([number(edge) for edge in shape.edges], dtype=float)
+    ranks = np.append(0.0, np.cumsum(shape.shares)) / np.sum(shape.shares)
+    low, high = np.interp(
+        [BEYOND, 1 - BEYOND], ranks, (edges - column.low) / float(column.high - column.low)
+    )
+    if not high > low:
+        return units
+    return np.asarray(np.clip((units - low) / (high - low), 0.0, 1.0))
+
+
+def places_within(column: Column, cells: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Where in its piece a value lies, from -1 to 1; 0 for what is in no piece.
+
+    `cells` are the fine cells of values, with one more for null, and `units` their places between
+    the bounds.
+    """
+    shape = column.shape
+    assert shape is not None
+    edges = np.array([number(edge) for edge in shape.edges], dtype=float)
+    edges[-1] = column.edges[-1]
+    known = cells < len(shape.shares)
+    cell = np.where(known, cells, 0)
+    left, right = edges[cell], edges[cell + 1]
+    values = column.low + units * float(column.high - column.low)
+    relative = is_relative(left, right, shape.relative_below)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(values / left) / np.log(right / left)
+        inner = np.where(relative, ratio, (values - left) / (right - left))
+    inner = np.clip(np.nan_to_num(inner, nan=0.5), 0.0, 1.0)
+    shares, pieces = np.array(shape.shares), np.array(shape.pieces or [-1] * len(shape.shares))
+    before, whole = np.zeros(len(shares)), np.ones(len(shares))
+    for piece in set(pieces.tolist()) - {-1}:
+        there = np.flatnonzero(pieces == piece)
+        before[there] = np.cumsum(shares[there]) - shares[there]
+        whole[there] = max(shares[there].sum(), 1e-300)
+    place = (before[cell] + inner * shares[cell]) / whole[cell]
+    return np.where(known & (pieces[cell] >= 0), 2 * place - 1, 0.0)
 
 
 def _shares(shape: Shape, starts: np.ndarray, ends: np.ndarray, first: np.ndarray) -> np.ndarray:

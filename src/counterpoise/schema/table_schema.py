@@ -99,6 +99,12 @@ def _describe_column(column: Column) -> dict[str, Any]:
             "shares": list(column.shape.shares),
             "relative_below": column.shape.relative_below,
         }
+        if column.shape.pieces:
+            field["shape"] |= {
+                "pieces": list(column.shape.pieces),
+                "errors": list(column.shape.errors),
+                "slopes": list(column.shape.slopes),
+            }
     if column.unit is not None:
         field["unit"] = column.unit
     if column.sources:
@@ -194,6 +200,7 @@ def _shape(name: str, type_: str, value: Any, spelling: Spelling) -> Shape | Non
         tuple(_from_json(name, type_, edge, spelling) for edge in edges or ()),
         tuple(shares or ()),
         value.get("relative_below", 0.0),
+        *(value.get(key, ()) for key in ("pieces", "errors", "slopes")),
     )
 
 

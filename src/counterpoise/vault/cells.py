@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counterpoise.schema import Schema, denoised, fine_grid, provisional, settled
+from counterpoise.schema import NoisyCells, Schema, denoised, fine_grid, provisional, settled
 from counterpoise.vault.asked import share_of
 from counterpoise.vault.budget import Budget, Share
 from counterpoise.vault.counting import count_noise
@@ -64,7 +64,8 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
     ]
     schema = vault.schema.with_bins(_bins(useful))
     coarse = min(_bins(useful), max(_bins(COARSE_PART * useful), FEWEST_COARSE))
-    noise = count_noise(vault.budget, share, max(1, len(open_columns)))
+    # Two counts a row and column: of its cell, and of the group of cells that it is in.
+    noise = count_noise(vault.budget, share, 2 * max(1, len(open_columns)))
     cells = round(min(CELLS_A_DEVIATION * rows / noise.deviation, MOST_CELLS))
     if not open_columns or cells < FEWEST_CELLS:
         vault._settle(schema)
@@ -72,8 +73,14 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
     grids = [fine_grid(column, cells) for column in open_columns]
     coded = [provisional(*pair) for pair in zip(open_columns, grids, strict=True)]
 
+    groups = [grid.groups for grid in grids]
+
     def look(storage: Storage, source: Noise) -> np.ndarray:
-        exact = [storage.provisional_counts(column) for column in coded]
+        exact = []
+        for column, group in zip(coded, groups, strict=True):
+            counts = storage.provisional_counts(column)
+            grouped = np.bincount(group, counts[: column.cells]).astype(np.int64)
+            exact += [counts, grouped]
         return noise.add(source, np.concatenate(exact))
 
     names = [column.name for column in open_columns]
@@ -81,13 +88,17 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
     query = f"fine cells of {', '.join(names[:3])}" + (
         f" and {len(names) - 3} more" if len(names) > 3 else ""
     )
-    noised = vault._ask(query, noise.event, look, asked)
-    parts = np.split(noised, np.cumsum([column.size for column in coded])[:-1])
-    for column, grid, code, part in zip(open_columns, grids, coded, parts, strict=True):
+    noised = vault._ask(query, noise.event, look, asked).astype(float)
+    variance = noise.deviation**2
+    for column, grid, code, group in zip(open_columns, grids, coded, groups, strict=True):
         # Nulls have a code of their own, and are no part of the shape.
-        present = rows - float(part[code.cells :].sum())
-        shown = denoised(grid, part[: code.cells].astype(float), noise.deviation, max(1.0, present))
-        schema = schema.replace(settled(column, grid, shown, coarse))
+        counts, nulls, grouped, noised = np.split(
+            noised, np.cumsum([code.cells, code.size - code.cells, group[-1] + 1])
+        )
+        variances = np.full(code.cells, variance)
+        answer = NoisyCells.of(counts, variances, group, grouped, variance)
+        found = denoised(grid, answer, max(1.0, rows - float(nulls.sum())))
+        schema = schema.replace(settled(column, grid, found, coarse))
     vault._settle(schema)
     return schema
 
