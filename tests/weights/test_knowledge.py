@@ -148,4 +148,4 @@ def test_rows_of_a_cell_move_together():
     for code in np.unique(rows.codes[:, 0]):
         there = values[rows.codes[:, 0] == code]
         expected += (len(there) / 200) ** 2 * np.cov(there.T, bias=True)
-    assert _within_cells(values, ("x",), rows) == pytest.approx(expected)
+    assert _within_cells(values, rows.codes[:, :1]) == pytest.approx(expected)

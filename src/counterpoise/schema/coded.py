@@ -12,6 +12,7 @@ import numpy as np
 
 from counterpoise.schema.column import Column
 from counterpoise.schema.schema import Schema
+from counterpoise.schema.shape import spread_out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,6 +30,21 @@ class Coded:
     schema: Schema
     codes: np.ndarray
     units: np.ndarray
+    is_spread: bool = False
+
+    def spread(self) -> Coded:
+        """The same rows, with units spread over the range that a column's own rows have.
+
+        Only a column whose shape was paid for has such a range; see `spread_out`.
+        """
+        if self.is_spread or all(column.shape is None for column in self.schema):
+            return self
+        units = self.units.copy(order="F")
+        for position, column in enumerate(self.schema):
+            if column.shape is not None:
+                null = self.codes[:, position] == column.cells
+                units[:, position] = np.where(null, 0.5, spread_out(column, units[:, position]))
+        return Coded(self.schema, self.codes, units, is_spread=True)
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -86,6 +86,7 @@ class Features:
         """The features of each row, one row a record."""
         if not self.blocks:
             return np.zeros((len(rows), 0))
+        rows = rows.spread()
         return np.concatenate([block(rows) for block in self.blocks], axis=1)
 
     def to_dict(self) -> dict[str, Any]:
@@ -188,7 +189,7 @@ class Products(Recipe):
         """A feature for each of the others' features and each of the target's."""
         others = [name for name in synthetic.schema.names if name != self.target]
         pairs = tuple((name, self.target) for name in others)
-        return Features((ProductsBlock.over(synthetic, pairs),)) if pairs else Features(())
+        return Features((ProductsBlock.over(synthetic.spread(), pairs),)) if pairs else Features(())
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ class PairProducts(Recipe):
     def over(self, synthetic: Coded) -> Features:
         """A feature for each pair of the two columns' features."""
         pairs = tuple(combinations(synthetic.schema.names, 2) if self.pairs is None else self.pairs)
-        return Features((ProductsBlock.over(synthetic, pairs),)) if pairs else Features(())
+        return Features((ProductsBlock.over(synthetic.spread(), pairs),)) if pairs else Features(())
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ class PrincipalComponents(Recipe):
 
     def over(self, synthetic: Coded) -> Features:
         """One feature a component."""
-        values, _ = synthetic.one_hot()
+        values, _ = synthetic.spread().one_hot()
         centre = values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
         covariance = (values - centre).T @ (values - centre) / max(1, len(values))
         _, directions = np.linalg.eigh(covariance)

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from counterpoise.schema import Coded
+from counterpoise.weights.fine_cells import FineCells
 from counterpoise.weights.protocol import Redrawable
 from counterpoise.weights.standardise import Standardised, chunks, spread
 
@@ -23,6 +24,7 @@ MOST_ROWS = 10_000
 # larger. It matters where the noise is as large, which then moves nothing.
 LARGEST_DIFFERENCE = 10.0
 NORMAL_KURTOSIS = 3.0
+NO_SHAPES = FineCells()
 
 
 def is_measured(features: Standardised, synthesizer: Redrawable | None) -> np.ndarray:
@@ -34,11 +36,16 @@ def is_measured(features: Standardised, synthesizer: Redrawable | None) -> np.nd
 
 
 def plausible_variances(
-    features: Standardised, directions: np.ndarray, rows: Coded, synthesizer: Redrawable | None
+    features: Standardised,
+    directions: np.ndarray,
+    rows: Coded,
+    synthesizer: Redrawable | None,
+    fine: FineCells = NO_SHAPES,
 ) -> np.ndarray:
     """For each direction in the features, how large the squared difference of means may well be.
 
-    `rows` are the synthetic ones; without a synthesizer nothing is known of them.
+    `rows` are the synthetic ones, `fine` the cells that they have in the shapes of their columns;
+    without a synthesizer nothing is known of them.
     """
     # What is known is of the features themselves, not of clipped ones.
     unclipped = replace(features, bound=np.inf)
@@ -47,16 +54,17 @@ def plausible_variances(
     found: np.ndarray = directions.T**2 @ anything
     if synthesizer is None:
         return found
-    some = rows.take(spread(len(rows), MOST_ROWS))
+    chosen_rows = spread(len(rows), MOST_ROWS)
+    some, fine = rows.take(chosen_rows), fine.take(chosen_rows)
     values = unclipped(some)
     sets = features.features.columns
     for columns in dict.fromkeys(sets):
         chosen = np.array([there == columns for there in sets]) & measured
         if chosen.any():
-            within = _within_cells(values[:, chosen], columns, some)
+            within = _within_cells(values[:, chosen], _cells(columns, some, fine))
             found += ((within @ directions[chosen]) * directions[chosen]).sum(axis=0)
     centred = (values - values.mean(axis=0)) @ directions
-    return found + _missed(centred, some, synthesizer)
+    return found + _missed(centred, some, synthesizer, fine)
 
 
 def _unmeasured(features: Standardised, rows: Coded) -> np.ndarray:
@@ -77,26 +85,36 @@ def _unmeasured(features: Standardised, rows: Coded) -> np.ndarray:
     return LARGEST_DIFFERENCE * NORMAL_KURTOSIS / kurtosis * variance
 
 
-def _missed(values: np.ndarray, rows: Coded, synthesizer: Redrawable) -> np.ndarray:
+def _missed(
+    values: np.ndarray, rows: Coded, synthesizer: Redrawable, fine: FineCells
+) -> np.ndarray:
     """The mean square of what a synthesizer misses by, when it is given its own model."""
-    same = np.ones((len(rows), REDRAWS))
-    redrawn = synthesizer.redraw(rows.codes, same, same, same[:, 0], np.random.default_rng(0))
+    same, generator = np.ones((len(rows), REDRAWS)), np.random.default_rng(0)
+    redrawn = synthesizer.redraw(rows.codes, same, same, same[:, 0], generator)
+    redrawn = fine.redraw(redrawn, same, same[:, 0], generator)
     means = redrawn.T @ values / len(rows)
     found: np.ndarray = (means**2).mean(axis=0)
     return found
 
 
-def _within_cells(values: np.ndarray, columns: tuple[str, ...], rows: Coded) -> np.ndarray:
-    """The covariance of means, when the rows of a cell of these columns move within it together.
+def _cells(columns: tuple[str, ...], rows: Coded, fine: FineCells) -> np.ndarray:
+    """The cells to which these columns are known: fine ones of a single column, if it has any."""
+    found = fine.cells_of(columns)
+    if found is not None:
+        return found[:, None]
+    return np.ascontiguousarray(rows.codes[:, [rows.schema.names.index(name) for name in columns]])
+
+
+def _within_cells(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The covariance of means, when the rows of a cell of these codes move within it together.
 
     sum_c p_c^2 Cov_c over the cells c
     """
-    places = [rows.schema.names.index(name) for name in columns]
-    codes = np.ascontiguousarray(rows.codes[:, places])
+    rows = len(codes)
     _, cell, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
     cell = cell.reshape(-1)
     means = np.stack([np.bincount(cell, column) for column in values.T], axis=1) / counts[:, None]
     # p_c^2 Cov_c = (1/N^2) sum_i n_c (x_i - mean_c)(x_i - mean_c)'
-    left = (values - means[cell]) * np.sqrt(counts[cell])[:, None] / len(rows)
+    left = (values - means[cell]) * np.sqrt(counts[cell])[:, None] / rows
     found: np.ndarray = left.T @ left
     return found

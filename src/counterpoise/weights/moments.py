@@ -40,6 +40,7 @@ from counterpoise.weights.calibration import (
 )
 from counterpoise.weights.choose_features import choose_features
 from counterpoise.weights.features import Features, Recipe, checked_recipe
+from counterpoise.weights.fine_cells import FineCells
 from counterpoise.weights.knowledge import is_measured, plausible_variances
 from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many
 from counterpoise.weights.protocol import (
@@ -148,7 +149,8 @@ class Moments:
             np.repeat(np.arange(len(blocks)), [len(made.names) for made in blocks]),
             is_measured(standardised, synthesizer),
         )
-        plausible = plausible_variances(standardised, whitening.directions, rows, synthesizer)
+        fine = FineCells.of(vault.schema, synthetic)
+        plausible = plausible_variances(standardised, whitening.directions, rows, synthesizer, fine)
         # d = mean over private rows - mean over synthetic rows, in white coordinates
         differences = (answer.values / population - whitening.centre) @ whitening.directions
         noise_root = _deviation(answer) / population * whitening.directions

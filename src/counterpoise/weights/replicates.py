@@ -18,6 +18,7 @@ import numpy as np
 
 from counterpoise.arguments import real_number, seed_or_none, whole_number
 from counterpoise.errors import MethodError
+from counterpoise.weights.fine_cells import FineCells
 from counterpoise.weights.protocol import Redrawable, WeightModel, redrawable
 
 REPLICATES = 80
@@ -77,5 +78,7 @@ def replicate_weights(
     if synthesizer is not None:
         codes = synthesizer.schema.encode(synthetic).codes
         base = synthesizer.redraw(codes, base, resample, weights, generator)
+        fine = FineCells.of(synthesizer.schema, synthetic)
+        base = fine.redraw(base, resample, weights, generator)
     redraws = Redraws(base, resample, weights, generator)
     return model.replicate(synthetic, redraws).astype(np.float32)

@@ -1,0 +1,142 @@
+"""Shapes as they might have come out: the noise of a column's fine histogram, in the replicates.
+
+Where a number lies within its bin was told by a noisy histogram of its column alone. Another draw
+of that noise, and another private sample, would have given the rows of a bin to its pieces in other
+parts, and would have leaned them to one side or the other. So the base weights of a replicate are
+multiplied piece by piece, and the bins, which the synthesizer measures again for itself, keep their
+totals. All of it is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from counterpoise.schema import Coded, Column, Schema
+from counterpoise.schema.shape import places_within
+
+
+@dataclass(frozen=True, eq=False)
+class FineColumn:
+    """The rows of a synthetic table by the pieces of one column's shape."""
+
+    name: str
+    cells: np.ndarray  # the fine cell of each row
+    bins: np.ndarray  # the bin of each row
+    pieces: np.ndarray  # the piece of each row; the number of pieces where there is none
+    places: np.ndarray  # from -1 to 1, where in its piece a row lies
+    shares: np.ndarray  # of each piece
+    errors: np.ndarray
+    slopes: np.ndarray
+
+    @classmethod
+    def of(cls, column: Column, values: Any, missing_values: tuple[str, ...]) -> FineColumn:
+        """From the values of a column that has a shape."""
+        shape = column.shape
+        assert shape is not None
+        finer = replace(column, bins=shape.edges, shape=None)
+        fine = Schema((finer,), missing_values).encode(values)
+        bins = Schema((column,), missing_values).encode(values).codes[:, 0]
+        cells, count = fine.codes[:, 0], len(shape.errors)
+        # A null has no cell, and a cell that is empty has no piece.
+        of_cell = np.append(shape.pieces or np.full(len(shape.shares), -1), -1).astype(int)
+        pieces = np.where(of_cell < 0, count, of_cell)[cells]
+        shares = np.bincount(
+            np.where(of_cell < 0, count, of_cell)[:-1], shape.shares, minlength=count + 1
+        )[:count]
+        return cls(
+            column.name,
+            cells,
+            bins,
+            pieces,
+            places_within(column, cells, fine.units[:, 0]),
+            shares / max(float(np.sum(shape.shares)), 1e-300),
+            np.array(shape.errors),
+            np.array(shape.slopes),
+        )
+
+    def take(self, rows: np.ndarray) -> FineColumn:
+        """Some of the rows."""
+        parts = {name: getattr(self, name)[rows] for name in ("cells", "bins", "pieces", "places")}
+        return replace(self, **parts)
+
+    def redraw(
+        self,
+        base: np.ndarray,
+        resample: np.ndarray,
+        weights: np.ndarray,
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        """The base weights as another answer would have had them; see `FineCells.redraw`."""
+        count, replicates = len(self.shares), base.shape[1]
+        if not count:
+            return base
+        known = self.pieces < count
+        present = float(weights[known].sum())
+        before = np.bincount(self.pieces, weights, minlength=count + 1)[:count]
+        held = np.maximum(self.shares, 1e-12)
+        # One answer has noise of one law on all its counts; a share is never below zero.
+        relative = np.maximum(self.errors / held, 1e-9)
+        noise = generator.gamma(relative[:, None] ** -2, size=(count, replicates))
+        noise *= relative[:, None] ** 2
+        leaning = generator.normal(size=(count, replicates)) * self.slopes[:, None]
+        np.clip(leaning, -1.0, 1.0, out=leaning)
+        found = np.empty_like(base)
+        for replicate in range(replicates):
+            fresh = np.bincount(self.pieces, resample[:, replicate], minlength=count + 1)[:count]
+            moved = noise[:, replicate] + (fresh - before) / (held * max(present, 1.0))
+            factor = np.append(np.maximum(moved, 0.0), 1.0)[self.pieces]
+            factor *= 1 + np.append(leaning[:, replicate], 0.0)[self.pieces] * self.places
+            found[:, replicate] = self._within_bins(base[:, replicate], factor)
+        return found
+
+    def _within_bins(self, base: np.ndarray, factor: np.ndarray) -> np.ndarray:
+        """The base weights times these factors, with the same totals in every bin."""
+        product = base * factor
+        totals, made = np.bincount(self.bins, base), np.bincount(self.bins, product)
+        kept = np.divide(totals, made, out=np.ones_like(totals), where=made > 0)
+        return np.where(made[self.bins] > 0, product * kept[self.bins], base)
+
+
+@dataclass(frozen=True, eq=False)
+class FineCells:
+    """The rows of a synthetic table by the shapes of all columns that have one."""
+
+    columns: tuple[FineColumn, ...] = ()
+
+    @classmethod
+    def of(cls, schema: Schema, synthetic: Any) -> FineCells:
+        """From a table of values; rows that are coded have no more to tell than their bins."""
+        if isinstance(synthetic, Coded):
+            return cls()
+        shaped = [column for column in schema if column.shape is not None]
+        words = schema.missing_values
+        return cls(
+            tuple(FineColumn.of(column, synthetic[[column.name]], words) for column in shaped)
+        )
+
+    def take(self, rows: np.ndarray) -> FineCells:
+        """Some of the rows."""
+        return FineCells(tuple(column.take(rows) for column in self.columns))
+
+    def redraw(
+        self,
+        base: np.ndarray,
+        resample: np.ndarray,
+        weights: np.ndarray,
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        """The base weights of rows, a column a replicate, with every shape drawn again.
+
+        `resample` has a fresh private sample a column, drawn from the rows with `weights`.
+        """
+        for column in self.columns:
+            base = column.redraw(base, resample, weights, generator)
+        return base
+
+    def cells_of(self, columns: tuple[str, ...]) -> np.ndarray | None:
+        """The fine cell of each row, of one column that has a shape."""
+        found = [column.cells for column in self.columns if (column.name,) == columns]
+        return found[0] if found else None
