@@ -19,7 +19,7 @@ def stages(*arguments, rows=10_000, **options):
 def test_the_parts_add_up_to_the_whole(delta):
     schema = make_schema().replace(cp.Column.integer("age")).pay("age")
     found = stages(schema, Budget(1.0, delta))
-    assert list(found) == ["domain", "number of bins", "synthesizer", "weights", "replicates"]
+    assert list(found) == ["domain", "cells", "synthesizer", "weights", "replicates"]
     assert sum(stage.part for stage in found.values()) == pytest.approx(1.0)
     assert found["replicates"].share is None
     law = "Gaussian" if delta else "Laplace"

@@ -49,7 +49,7 @@ Example:
 @click.option("--target", metavar="COLUMN", help="What models will predict.")
 @click.option("--split", type=float, help="The weights' part of the budget, 0 to 1.")
 @click.option("--rows", type=int, help="Synthetic rows. [default: about as many as private ones]")
-@click.option("--fine", is_flag=True, help="Fine histograms, for skewed numbers without bins.")
+@click.option("--equal-bins", is_flag=True, help="Numbers in bins of equal width.")
 @click.option("--replicates", type=int, default=80, show_default=True, help="For error bars.")
 @run_options
 def command(
@@ -59,7 +59,7 @@ def command(
     target: str | None,
     split: float | None,
     rows: int | None,
-    fine: bool,
+    equal_bins: bool,
     **shared: Any,
 ) -> None:
     """Make a private release of TABLE (.csv or .parquet) and write it to a folder.
@@ -76,7 +76,7 @@ def command(
         "rows": rows,
         "target": target,
         "split": split,
-        "fine": fine,
+        "fine": not equal_bins,
     }
     plan = run.plan(plan_release, **request)
     run.carry_out(plan, partial(counterpoise.release, table, **request), rows or GUESSED_ROWS)

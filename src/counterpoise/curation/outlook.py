@@ -136,8 +136,10 @@ def _cells(plan: Plan) -> Stage:
     share = plan.cells_share
     assert share is not None
     columns = sum(column.has_open_cells for column in plan.schema)
-    noise = f"a count of one fine cell: ± {count_noise(plan.budget, share, columns).deviation:.2g}"
-    asks = f"a {_law(share)} fine histogram for each column without stated bins ({columns})"
+    # Each is counted twice: in fine cells, and in groups of them.
+    deviation = count_noise(plan.budget, share, 2 * columns).deviation
+    noise = f"a count of one fine cell: ± {deviation:.2g}"
+    asks = f"two {_law(share)} histograms for each column without stated bins ({columns})"
     if plan.rows_share is not None:
         asks = f"a {_law(plan.rows_share)} count of the rows, then {asks}"
         deviation = count_noise(plan.budget, plan.rows_share).deviation

@@ -1,9 +1,10 @@
 """The plan of a release: its methods and shares, fixed and checked before anything is read.
 
 The domain stage pays for bounds and categories that the schema leaves open; where no bins are
-stated, for the number of rows by which they are chosen, and on demand for a fine histogram of each
-such column. The weights get their part unless their method is free; the synthesizer gets the rest.
-Whatever can be wrong with a request is found here, so that a mistake costs no budget.
+stated, for the number of rows by which they are chosen, and for a fine histogram of each such
+column, unless bins of equal width are asked for. The weights get their part unless their method is
+free; the synthesizer gets the rest. Whatever can be wrong with a request is found here, so that a
+mistake costs no budget.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ DOMAIN_FRACTION = 0.1
 ROWS_FRACTION = 0.01
 
 # The part that the fine histograms get, by which the cells of numbers are chosen.
-CELLS_FRACTION = 0.08
+CELLS_FRACTION = 0.15
 
 # The part of what is then left that the weights get, when their method needs any: the best of the
 # shares that the study tried (docs/methods/choosing-weights.md).
@@ -94,7 +95,7 @@ def plan_release(
     rows: int | None = None,
     target: str | None = None,
     split: float | None = None,
-    fine: bool = False,
+    fine: bool = True,
 ) -> Plan:
     """Check a request and share the budget; the shares add up to no more than all of it.
 

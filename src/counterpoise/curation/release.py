@@ -50,7 +50,7 @@ def release(
     target: str | None = None,
     neighbours: str = "add-remove",
     max_rows_per_person: int = 1,
-    fine: bool = False,
+    fine: bool = True,
     seed: int | None = None,
     progress: bool | Progress = True,
     work: str | Path | None = None,
@@ -66,7 +66,8 @@ def release(
     noisy number of private ones, but a million at most; `replicates` the number of replicate
     weights, from which analysts have standard errors. `neighbours` is "add-remove" (the number of
     rows is private) or "replace" (it is public). `fine` pays for a fine histogram of every number
-    and date without stated bins, for skewed columns and generous bounds. A `seed` makes the release
+    and date without stated bins, by which their cells are chosen; without it they have bins of
+    equal width between their bounds, which have to fit. A `seed` makes the release
     repeatable and stamps it as not private. `progress` shows a bar on a terminal or in a notebook;
     it may be a function instead, which is called with the name of each stage and the part of the
     work done.
