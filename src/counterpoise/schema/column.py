@@ -10,10 +10,8 @@ others, and identifiers, which are made up.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC
 from datetime import date as Date
 from datetime import datetime as DateTime
 from typing import Any
@@ -22,21 +20,11 @@ import numpy as np
 
 from counterpoise.errors import SchemaError
 from counterpoise.schema import bins as geometry
-from counterpoise.schema.rules import (
-    LARGEST_INTEGER,
-    Category,
-    check_text,
-    finite_number,
-    from_iso,
-    is_number,
-    listed,
-    plain_category,
-    sorted_sources,
-)
+from counterpoise.schema import normal_form
+from counterpoise.schema.normal_form import Bound, refusal
+from counterpoise.schema.rules import Category, check_text, sorted_sources
 from counterpoise.schema.shape import Shape, checked_shape
 from counterpoise.schema.spelling import PLAIN, Spelling
-
-Bound = int | float | Date | DateTime
 
 CATEGORY_KINDS = ("categorical", "ordinal")
 NUMERIC_KINDS = ("integer", "continuous", "date", "datetime")
@@ -47,11 +35,6 @@ DEFAULT_BINS = 20
 MAX_INTEGER_VALUES = 64
 # Up to this many integers keep a code each, however few rows there are.
 MAX_SINGLE_VALUES = 32
-MAX_BINS = 1_000_000
-# Outside these the width of a bin, or its reciprocal, is not a float64.
-NARROWEST_RANGE, WIDEST_RANGE = 1e-300, 1e300
-
-_CATEGORY_TYPES: dict[type, str] = {bool: "boolean", int: "integer", str: "string"}
 
 
 @dataclass(frozen=True)
@@ -101,16 +84,19 @@ class Column:
         check_text(self.name, self.unit or "", "its unit")
         self._set(nullable=bool(self.nullable), sources=sorted_sources(self.name, self.sources))
         if not isinstance(self.spelling, Spelling):
-            raise self._refuse("spelling must be a Spelling")
+            raise refusal(self, "spelling must be a Spelling")
         self.spelling.require_kind(self.name, self.kind)
         if self.kind == IDENTIFIER:
-            self._normalise_identifier()
+            self._set(**normal_form.of_identifier(self))
         elif self.kind in CATEGORY_KINDS:
-            self._normalise_categories()
+            self._set(**normal_form.of_categories(self))
         else:
-            self._normalise_bounds()
+            self._set(**normal_form.of_bounds(self))
+            normal_form.check_bounds(self)
+            if self.shape is not None:
+                self._set(shape=checked_shape(self, self.shape))
         if not self.is_modelled:
-            self._check_unmodelled()
+            normal_form.check_unmodelled(self)
 
     @classmethod
     def categorical(
@@ -303,6 +289,11 @@ class Column:
         return self.kind in NUMERIC_KINDS
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether both bounds are known."""
+        return self.minimum is not None and self.maximum is not None
+
+    @property
     def has_open_bins(self) -> bool:
         """Whether a number of bins could be chosen: numeric, none stated, not a few integers."""
         if not self.is_numeric or self.bins is not None:
@@ -312,7 +303,7 @@ class Column:
     @property
     def has_single_values(self) -> bool:
         """Whether every value of the column has a code of its own, without any stated."""
-        few = self.kind == "integer" and self._is_bounded and self.bins is None
+        few = self.kind == "integer" and self.is_bounded and self.bins is None
         return few and self.high - self.low < MAX_INTEGER_VALUES
 
     @property
@@ -366,7 +357,7 @@ class Column:
         """The number of codes, not counting the one for null."""
         self.require_complete()
         if self.kind == IDENTIFIER:
-            raise self._refuse("it is an identifier, and has no codes; leave it out")
+            raise refusal(self, "it is an identifier, and has no codes; leave it out")
         if self.categories is not None:
             return len(self.categories)
         if isinstance(self.bins, tuple):
@@ -416,8 +407,8 @@ class Column:
 
     def checked_edges(self, edges: Iterable[Any]) -> tuple[Bound, ...]:
         """Edges in the column's own type, from its minimum to its maximum, or a SchemaError."""
-        found = tuple(self._edge(edge) for edge in edges)
-        self._check_edges(found)
+        found = normal_form.edges(self, edges)
+        normal_form.check_edges(self, found)
         return found
 
     def with_sources(self, marks: Mapping[str, str]) -> Column:
@@ -429,167 +420,11 @@ class Column:
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
-    def _refuse(self, rule: str) -> SchemaError:
-        return SchemaError(f"column {self.name!r}: {rule}")
-
-    @property
-    def _is_bounded(self) -> bool:
-        return self.minimum is not None and self.maximum is not None
-
     def _require_bounds(self) -> None:
         self.require_complete()
-        if not self._is_bounded:
-            raise self._refuse(
+        if not self.is_bounded:
+            raise refusal(
+                self,
                 "its bounds follow from its expression, in the schema that it is part of; take "
-                "the column from Schema.settled"
+                "the column from Schema.settled",
             )
-
-    def _check_unmodelled(self) -> None:
-        if any(source == "paid" for _, source in self.sources):
-            raise self._refuse("it is not read from the data, so there is nothing to pay for")
-        if self.expression is None:
-            return
-        if self.kind == IDENTIFIER:
-            raise self._refuse("an identifier is made up, and cannot be derived as well")
-        if not isinstance(self.expression, str):
-            raise self._refuse("the expression (derived) must be text")
-        if not self.is_numeric and (self.kind, self.categories) != ("categorical", (False, True)):
-            raise self._refuse(
-                "what is derived is a number, a date or true/false: state the type number, "
-                "integer, date, datetime or boolean"
-            )
-        if self.other is not None:
-            raise self._refuse("other belongs to columns that are read, this one is derived")
-
-    def _normalise_identifier(self) -> None:
-        for key in ("categories", "other", "minimum", "maximum", "bins", "shape"):
-            if getattr(self, key) is not None:
-                raise self._refuse(f"{key} belongs to columns that are read, not to an identifier")
-        if self.nullable:
-            raise self._refuse("an identifier is never null")
-        if self.category_type is None:
-            self._set(category_type="integer")
-        stated = self.category_type
-        if not isinstance(stated, str) or stated not in ("integer", "string"):
-            raise self._refuse("the type of an identifier must be integer or string")
-
-    def _normalise_categories(self) -> None:
-        for key in ("minimum", "maximum", "bins", "shape"):
-            if getattr(self, key) is not None:
-                raise self._refuse(f"{key} belongs to numeric columns, this one is {self.kind}")
-        categories, other = self.categories, self.other
-        stated = self.category_type
-        if stated is not None and (
-            not isinstance(stated, str) or stated not in _CATEGORY_TYPES.values()
-        ):
-            raise self._refuse("category_type must be string, integer or boolean")
-        if categories is None and stated == "boolean":
-            categories = (False, True)
-        if categories is None:
-            self._set(category_type=self.category_type or "string")
-        else:
-            values = listed(
-                categories, f"column {self.name!r}: the categories (enum) must be a list"
-            )
-            categories = tuple(plain_category(self.name, value) for value in values)
-            types = {type(category) for category in categories}
-            if not categories:
-                raise self._refuse("the categories (enum) must not be empty")
-            if len(types) > 1:
-                raise self._refuse("the categories (enum) must all be of one type")
-            if len(set(categories)) < len(categories):
-                raise self._refuse("the categories (enum) must be unique")
-            self._set(categories=categories, category_type=_CATEGORY_TYPES[types.pop()])
-        if other is not None:
-            other = plain_category(self.name, other)
-            if categories is not None and not any(
-                type(other) is type(category) and other == category for category in categories
-            ):
-                raise self._refuse("other must be one of the categories (enum)")
-            self._set(other=other)
-
-    def _normalise_bounds(self) -> None:
-        for key in ("categories", "other", "category_type"):
-            if getattr(self, key) is not None:
-                raise self._refuse(f"{key} belongs to categories, this column is {self.kind}")
-        self._set(minimum=self._bound(self.minimum), maximum=self._bound(self.maximum))
-        bins = self.bins
-        rule = "bins must be a whole number or a list of edges"
-        if is_number(bins) and isinstance(bins, int | np.integer):
-            if not 0 < bins <= MAX_BINS:
-                raise self._refuse(f"bins must be between 1 and {MAX_BINS:,}")
-            self._set(bins=int(bins))
-        elif bins is not None:
-            edges = listed(None if is_number(bins) else bins, f"column {self.name!r}: {rule}")
-            bins = tuple(self._edge(edge) for edge in edges)
-            self._set(bins=bins)
-        if self._is_bounded:
-            self._check_range()
-        if isinstance(bins, tuple):
-            self._check_edges(bins)
-        if self.shape is not None:
-            self._set(shape=checked_shape(self, self.shape))
-
-    def _check_range(self) -> None:
-        low, high = self.low, self.high
-        if low > high or (low == high and self.kind == "continuous"):
-            raise self._refuse("minimum must be below maximum")
-        if self.kind == "continuous" and not NARROWEST_RANGE <= high - low <= WIDEST_RANGE:
-            raise self._refuse("maximum - minimum must be between 1e-300 and 1e300")
-        is_time = self.kind == "integer" and self.spelling.clock is not None
-        if is_time and not 0 <= low <= high <= self.spelling.last_time:
-            raise self._refuse("minimum and maximum must be times of one day")
-        if self.kind == "integer" and (high - low + 1) * self.cells >= 2**63:
-            raise self._refuse("the range is too wide for so many bins")
-
-    def _check_edges(self, edges: tuple[Bound, ...]) -> None:
-        if not self._is_bounded or len(edges) < 2:
-            raise self._refuse("edges need a minimum, a maximum, and at least these two")
-        if (edges[0], edges[-1]) != (self.minimum, self.maximum):
-            raise self._refuse("the first and the last edge must be the minimum and the maximum")
-        scaled = [geometry.number(edge) for edge in edges]
-        # Whole units: a last edge that is there twice leaves the maximum a cell of its own.
-        twice = self.kind != "continuous" and scaled[-2] == scaled[-1]
-        distinct = scaled[:-1] if twice else scaled
-        if any(left >= right for left, right in itertools.pairwise(distinct)):
-            raise self._refuse("the edges must be strictly increasing")
-        if len(edges) - 1 > MAX_BINS:
-            raise self._refuse(f"there may be at most {MAX_BINS:,} bins")
-
-    def _edge(self, edge: Any) -> Bound:
-        bound = self._bound(edge)
-        if bound is None:
-            raise self._refuse("an edge must have a value")
-        return bound
-
-    def _bound(self, value: Any) -> Bound | None:
-        if value is None:
-            return None
-        if isinstance(value, str) and self.kind in ("date", "datetime"):
-            value = from_iso(self.name, self.kind, value)
-        if isinstance(value, DateTime) and value != value:
-            raise self._refuse("minimum, maximum and edges must be moments, not a missing one")
-        if self.kind == "datetime" and isinstance(value, DateTime):
-            return self._naive(value)
-        if self.kind == "date" and isinstance(value, Date) and not isinstance(value, DateTime):
-            return Date(value.year, value.month, value.day)
-        if self.kind in ("integer", "continuous") and is_number(value):
-            finite = finite_number(value)
-            if finite is None:
-                raise self._refuse("minimum, maximum and edges must be finite")
-            if self.kind == "continuous":
-                return finite
-            if int(value) == value and abs(int(value)) <= LARGEST_INTEGER:
-                return int(value)
-            raise self._refuse("minimum, maximum and edges must be integers within 2^53")
-        expected = {"integer": "integers", "continuous": "numbers", "date": "dates"}
-        raise self._refuse(
-            f"minimum, maximum and edges must be {expected.get(self.kind, 'datetimes')}"
-        )
-
-    def _naive(self, value: DateTime) -> DateTime:
-        try:
-            naive = value.astimezone(UTC) if value.tzinfo is not None else value
-        except OverflowError:
-            raise self._refuse("a bound lies outside the years 1 to 9999 in UTC") from None
-        return DateTime(*naive.timetuple()[:6], naive.microsecond)

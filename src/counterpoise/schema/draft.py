@@ -22,7 +22,7 @@ import pandas as pd
 from counterpoise.arguments import one_of, whole_number
 from counterpoise.errors import CounterpoiseWarning, SchemaError
 from counterpoise.schema.bins import EPOCH
-from counterpoise.schema.column import NARROWEST_RANGE, WIDEST_RANGE, Column
+from counterpoise.schema.column import Column
 from counterpoise.schema.dialect import DEFAULT, Dialect
 from counterpoise.schema.files import is_path, is_text_file
 from counterpoise.schema.guessing import (
@@ -38,6 +38,7 @@ from counterpoise.schema.guessing import (
 )
 from counterpoise.schema.identifiers import is_identifier
 from counterpoise.schema.incoming import plain
+from counterpoise.schema.normal_form import NARROWEST_RANGE, WIDEST_RANGE
 from counterpoise.schema.reading import (
     FIRST_MOMENT,
     LAST_MOMENT,

@@ -21,9 +21,10 @@ import pandas as pd
 
 from counterpoise.errors import SchemaError
 from counterpoise.schema.bins import EPOCH, EPOCH_DAY, MICROSECOND, number
-from counterpoise.schema.column import IDENTIFIER, Bound, Column
+from counterpoise.schema.column import IDENTIFIER, Column
 from counterpoise.schema.expression_trees import Chain, Listed, Name, Node, Text, parts
 from counterpoise.schema.expressions import Expression, Values, parse
+from counterpoise.schema.normal_form import Bound
 from counterpoise.schema.ranges import Range, narrowed, range_of
 from counterpoise.schema.rules import LARGEST_INTEGER
 
