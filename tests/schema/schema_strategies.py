@@ -4,7 +4,7 @@ from datetime import date, datetime
 
 from hypothesis import strategies as st
 
-from counterpoise.schema import Column, Schema, Shape
+from counterpoise.schema import Column, Grouping, Schema, Shape
 
 texts = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8
@@ -17,6 +17,19 @@ HARD_COLUMNS = [
         Column.categorical("text", ["b", "a", "it's", "日本"], other="a", nullable=nullable),
         Column.ordinal("levels", ["low", "high"], nullable=nullable),
         Column.categorical("codes", [3, -1, 2**53], nullable=nullable),
+        Column.categorical(
+            "grouped",
+            ["a", "it's", "b", "日本", "c"],
+            other="c",
+            grouping=Grouping((1, 0, 1, 2, 1), (0.1, 0.5, 0.1, 0.3, 0.0), (0.1,) * 5),
+            nullable=nullable,
+        ),
+        Column.ordinal(
+            "runs",
+            [7, 2, 9, 4],
+            grouping=Grouping((0, 0, 1, 1), (0.5, 0.5, 0.0, 0.0), (0.0,) * 4),
+            nullable=nullable,
+        ),
         Column.ordinal("ranks", [2, 1], nullable=nullable),
         Column.boolean("truth", nullable=nullable),
         Column.integer("few", -3, 4, nullable=nullable),
@@ -62,6 +75,18 @@ floats = st.floats(-1e12, 1e12)
 
 
 @st.composite
+def groupings(draw, kind, size):
+    codes = draw(st.lists(st.integers(0, 2), min_size=size, max_size=size))
+    codes = [sorted(set(codes)).index(code) for code in codes]
+    parts = st.lists(st.floats(0, 1), min_size=size, max_size=size).map(tuple)
+    return Grouping(
+        tuple(sorted(codes) if kind == "ordinal" else codes),
+        draw(parts.filter(any)),
+        draw(parts),
+    )
+
+
+@st.composite
 def category_columns(draw, name):
     categories = draw(
         st.one_of(
@@ -70,10 +95,12 @@ def category_columns(draw, name):
             st.lists(st.booleans(), min_size=1, max_size=2, unique=True),
         )
     )
+    kind = draw(st.sampled_from(["categorical", "ordinal"]))
     return Column(
         name,
-        draw(st.sampled_from(["categorical", "ordinal"])),
+        kind,
         tuple(categories),
+        grouping=draw(st.none() | groupings(kind, len(categories))),
         other=draw(st.none() | st.sampled_from(categories)),
         nullable=draw(st.booleans()),
         unit=draw(st.none() | texts),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from counterpoise.schema import (
     Column,
+    Grouping,
     Schema,
     as_relation,
     code_expression,
@@ -66,6 +67,18 @@ COLUMNS = [
     Column.categorical("numbers", [3, -5, 0, 2**53], nullable=True),
     Column.categorical("others", [3, 1], other=1),
     Column.ordinal("truth", [True, False], nullable=True),
+    Column.categorical(
+        "grouped",
+        ["it's", "1", "a,b", "日本", "3.0"],
+        other="1",
+        grouping=Grouping((2, 0, 1, 0, 2), (0.2,) * 5, (0.0,) * 5),
+    ),
+    Column.ordinal(
+        "runs",
+        [4, 3, 0, 1],
+        nullable=True,
+        grouping=Grouping((0, 0, 1, 1), (0.25,) * 4, (0.0,) * 4),
+    ),
     Column.integer("few", -5, 6, nullable=True),
     Column.integer("many", -(2**53), 2**53, bins=17),
     Column.integer("edged", -10, 100, bins=(-10, 0, 3, 100)),

@@ -8,7 +8,9 @@ from counterpoise.schema.column import DEFAULT_BINS, MAX_INTEGER_VALUES, Column
 from counterpoise.schema.dialect import Dialect
 from counterpoise.schema.draft import draft_schema
 from counterpoise.schema.files import as_relation, private_errors
+from counterpoise.schema.frequencies import grouped
 from counterpoise.schema.grids import fine_grid, provisional
+from counterpoise.schema.grouping import Grouping
 from counterpoise.schema.noisy_cells import NoisyCells
 from counterpoise.schema.pieces import denoised, settled
 from counterpoise.schema.schema import Schema
@@ -35,6 +37,7 @@ __all__ = [
     "Coded",
     "Column",
     "Dialect",
+    "Grouping",
     "NoisyCells",
     "Schema",
     "Shape",
@@ -46,6 +49,7 @@ __all__ = [
     "denoised",
     "draft_schema",
     "fine_grid",
+    "grouped",
     "private_errors",
     "provisional",
     "read_table",

@@ -61,7 +61,8 @@ class Coded:
     def one_hot(self) -> tuple[np.ndarray, tuple[str, ...]]:
         """Features for models: categories one-hot, numbers and ordinals as units, null as 0 or 1.
 
-        A null categorical is 0 in all of its categories. Also returns a name for each feature.
+        Categories that share a code share a feature, and a null categorical is 0 in all of its
+        features. Also returns a name for each feature.
         """
         return self._features(one_hot=True)
 
@@ -89,9 +90,9 @@ class Coded:
 
 
 def feature_names(column: Column, one_hot: bool) -> list[str]:
-    """The names of a column's features: one, or one a category, and one for null."""
+    """The names of a column's features: one, or one a code of categories, and one for null."""
     if one_hot and column.kind == "categorical":
-        names = [f"{column.name}={category}" for category in column.categories or ()]
+        names = [f"{column.name}={label}" for label in column.code_labels()]
     else:
         names = [column.name]
     return [*names, f"{column.name} is null"] if column.nullable else names

@@ -21,6 +21,7 @@ import numpy as np
 from counterpoise.errors import SchemaError
 from counterpoise.schema import bins as geometry
 from counterpoise.schema import normal_form
+from counterpoise.schema.grouping import Grouping, checked_grouping, group_labels
 from counterpoise.schema.normal_form import Bound, refusal
 from counterpoise.schema.rules import Category, check_text, sorted_sources
 from counterpoise.schema.shape import Shape, checked_shape
@@ -33,7 +34,7 @@ KINDS = (*CATEGORY_KINDS, *NUMERIC_KINDS, IDENTIFIER)
 
 DEFAULT_BINS = 20
 MAX_INTEGER_VALUES = 64
-# Up to this many integers keep a code each, however few rows there are.
+# Up to this many integers or categories keep a code each, however few rows there are.
 MAX_SINGLE_VALUES = 32
 
 
@@ -43,7 +44,8 @@ class Column:
 
     `other` names the category that takes values which are not listed. `bins` is a number of bins
     of equal width, or a tuple of edges from `minimum` to `maximum`; unstated, it has a default.
-    `shape` says how values lie within stated edges, where a paid answer told it.
+    `shape` says how values lie within stated edges, and `grouping` which of many categories share
+    a code, where a paid answer told it.
     `sources` says where stated values came from ("data", "public", "paid"); what has no mark is
     public. `category_type` ("string", "integer", "boolean") follows from the categories, and is
     stated only when they are not. `spelling` says how text is read, where that is not plain;
@@ -68,6 +70,7 @@ class Column:
     spelling: Spelling = PLAIN
     expression: str | None = None
     shape: Shape | None = None
+    grouping: Grouping | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -90,6 +93,8 @@ class Column:
             self._set(**normal_form.of_identifier(self))
         elif self.kind in CATEGORY_KINDS:
             self._set(**normal_form.of_categories(self))
+            if self.grouping is not None:
+                self._set(grouping=checked_grouping(self, self.grouping))
         else:
             self._set(**normal_form.of_bounds(self))
             normal_form.check_bounds(self)
@@ -308,7 +313,9 @@ class Column:
 
     @property
     def has_open_cells(self) -> bool:
-        """Whether cells could be chosen: open bins, or more integers than bins are useful."""
+        """Whether cells could be chosen: open bins, or many integers or categories."""
+        if self.categories is not None:
+            return self.grouping is None and len(self.categories) > MAX_SINGLE_VALUES
         if not self.is_numeric or self.bins is not None:
             return False
         return not (self.has_single_values and self.high - self.low < MAX_SINGLE_VALUES)
@@ -358,6 +365,8 @@ class Column:
         self.require_complete()
         if self.kind == IDENTIFIER:
             raise refusal(self, "it is an identifier, and has no codes; leave it out")
+        if self.grouping is not None:
+            return self.grouping.groups
         if self.categories is not None:
             return len(self.categories)
         if isinstance(self.bins, tuple):
@@ -399,11 +408,18 @@ class Column:
         >>> Column.integer("age", 0, 99, bins=3).code_labels()
         ('0 to 33', '34 to 66', '67 to 99')
         """
+        if self.grouping is not None:
+            return group_labels(self)
         if self.categories is not None:
             return tuple(str(category) for category in self.categories)
         if self.spelling.clock is not None:
             return self.spelling.time_labels(self.edges.tolist())
         return geometry.labels(self.kind, self.edges)
+
+    @property
+    def ungrouped(self) -> Column:
+        """The column with a code for each of its categories; itself where it is not grouped."""
+        return self if self.grouping is None else replace(self, grouping=None)
 
     def checked_edges(self, edges: Iterable[Any]) -> tuple[Bound, ...]:
         """Edges in the column's own type, from its minimum to its maximum, or a SchemaError."""

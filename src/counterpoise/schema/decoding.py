@@ -1,6 +1,7 @@
 """From codes back to a table: categories as they are, numbers drawn within their bin.
 
-A number is drawn as the shape of its column says, and uniformly where none is stated.
+A number is drawn as the shape of its column says, and uniformly where none is stated; a category
+that shares its code with others by their shares.
 Coding the decoded table gives the codes again, exactly, for every schema. Randomness is the
 caller's generator, and it is not privacy noise: decoding is post-processing.
 """
@@ -16,6 +17,7 @@ from counterpoise.errors import SchemaError, TableError
 from counterpoise.schema.bins import bin_codes
 from counterpoise.schema.column import Column
 from counterpoise.schema.encoding import read_values
+from counterpoise.schema.grouping import draw_places
 from counterpoise.schema.incoming import DATE_DTYPE, DATETIME_DTYPE, plain
 from counterpoise.schema.reading import TextReader, distinct_texts, is_number_like, read_numbers
 from counterpoise.schema.row_rules import complete, restored_identifier
@@ -70,6 +72,8 @@ def restore(schema: Schema, table: Any) -> pd.DataFrame:
 def _decode_column(column: Column, codes: np.ndarray, rng: np.random.Generator) -> Any:
     nulls = codes == column.cells
     if not column.is_numeric:
+        if column.grouping is not None:
+            codes = draw_places(column.grouping, np.where(nulls, 0, codes), rng)
         return _categories(column, codes, nulls)
     codes = np.where(nulls, 0, codes)
     if column.kind == "continuous":
@@ -110,15 +114,15 @@ def _draw_floats(column: Column, codes: np.ndarray, rng: np.random.Generator) ->
     return values
 
 
-def _categories(column: Column, codes: np.ndarray, nulls: np.ndarray) -> Any:
+def _categories(column: Column, places: np.ndarray, nulls: np.ndarray) -> Any:
     assert column.categories is not None
     if column.kind == "ordinal" or column.category_type == "string":
         return pd.Categorical.from_codes(
-            np.where(nulls, -1, codes),
+            np.where(nulls, -1, places),
             categories=pd.Index(list(column.categories)),
             ordered=column.kind == "ordinal",
         )
-    values = np.array(column.categories)[np.where(nulls, 0, codes)]
+    values = np.array(column.categories)[np.where(nulls, 0, places)]
     if column.category_type == "integer":
         return _integers(values.astype(np.int64), nulls, column.nullable)
     return pd.arrays.BooleanArray(values, nulls) if column.nullable else values
@@ -130,8 +134,9 @@ def _integers(values: np.ndarray, nulls: np.ndarray, nullable: bool) -> Any:
 
 def _restored(column: Column, values: pd.Series) -> Any:
     if not column.is_numeric:
-        codes = Schema((column,)).encode(values.to_frame(column.name)).codes[:, 0]
-        return _categories(column, codes, codes == column.cells)
+        listed = column.ungrouped
+        places = Schema((listed,)).encode(values.to_frame(column.name)).codes[:, 0]
+        return _categories(column, places, places == listed.cells)
     values = plain(values)
     nulls = distinct_texts(values, ("",))[0] < 0
     if column.kind in ("date", "datetime"):

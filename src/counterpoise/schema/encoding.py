@@ -59,9 +59,14 @@ def encode(schema: Schema, table: Any) -> Coded:
                 codes[:, position] = bin_codes(column, numbers)
                 units[:, position] = unit_values(column, numbers)
             else:
-                codes[:, position] = _category_codes(column, values, words, texts)
-                nulls = codes[:, position] == column.cells
-                units[:, position] = codes[:, position] / max(column.cells - 1, 1)
+                listed = column.ungrouped
+                places = _category_codes(listed, values, words, texts)
+                nulls = places == listed.cells
+                # A place in the list has a meaning in ordered categories, grouped or not.
+                units[:, position] = places / max(listed.cells - 1, 1)
+                if column.grouping is not None:
+                    places = column.grouping.code_of_place[places]
+                codes[:, position] = places
             if column.null_code is not None:
                 codes[nulls, position] = column.null_code
                 units[nulls, position] = 0.5

@@ -42,7 +42,7 @@ _CATEGORY_TYPES: dict[type, str] = {bool: "boolean", int: "integer", str: "strin
 
 def of_identifier(column: Column) -> dict[str, Any]:
     """What an identifier keeps: its type, and nothing that is read."""
-    for key in ("categories", "other", "minimum", "maximum", "bins", "shape"):
+    for key in ("categories", "other", "grouping", "minimum", "maximum", "bins", "shape"):
         if getattr(column, key) is not None:
             raise refusal(column, f"{key} belongs to columns that are read, not to an identifier")
     if column.nullable:
@@ -89,7 +89,7 @@ def of_categories(column: Column) -> dict[str, Any]:
 
 def of_bounds(column: Column) -> dict[str, Any]:
     """The bounds of a numeric column and its bins, each by itself: see `check_bounds`."""
-    for key in ("categories", "other", "category_type"):
+    for key in ("categories", "other", "category_type", "grouping"):
         if getattr(column, key) is not None:
             raise refusal(column, f"{key} belongs to categories, this column is {column.kind}")
     found: dict[str, Any] = {

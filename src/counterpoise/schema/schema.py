@@ -296,6 +296,8 @@ class Schema:
         dropped: dict[str, Any] = {"categories" if key == "enum" else key: None for key in chosen}
         if isinstance(old.bins, tuple):
             dropped |= {"bins": None, "shape": None}
+        if "enum" in chosen:
+            dropped["grouping"] = None
         return self.replace(replace(old, **dropped).with_sources(dict.fromkeys(chosen, "paid")))
 
     @classmethod

@@ -35,7 +35,11 @@ def code_expression(
     missing = _words(column, missing_values)
     name = _name(column, source)
     if not column.is_numeric:
-        return _category_code(column, name, missing)
+        place = _category_place(column, name, missing)
+        if column.grouping is None:
+            return place
+        codes = quote_text(str(column.grouping.code_of_place.tolist()))
+        return f"CAST({codes} AS INTEGER[])[{place} + 1]"
     value = _read(column, name, missing)
     code = _bin_code(column, _clamped(column, value))
     if column.null_code is None:
@@ -51,9 +55,10 @@ def unit_expression(
     missing = _words(column, missing_values)
     name = _name(column, source)
     if not column.is_numeric:
-        code = _category_code(column, name, missing)
-        unit = f"CAST({code} AS DOUBLE) / {_double(max(column.cells - 1, 1))}"
-        is_null = f"{code} = {column.null_code}"
+        listed = column.ungrouped
+        place = _category_place(listed, name, missing)
+        unit = f"CAST({place} AS DOUBLE) / {_double(max(listed.cells - 1, 1))}"
+        is_null = f"{place} = {listed.null_code}"
     else:
         low, high = column.low, column.high
         value = _read(column, name, missing)
@@ -167,7 +172,9 @@ def _offset(column: Column, value: str) -> str:
     return f"CAST({value} - {_bigint(column.low)} AS DOUBLE)"
 
 
-def _category_code(column: Column, name: str, missing: tuple[str, ...]) -> str:
+def _category_place(column: Column, name: str, missing: tuple[str, ...]) -> str:
+    """The place of a category in the schema's list, and after them that of null."""
+    column = column.ungrouped
     assert column.categories is not None
     codes = {category: code for code, category in enumerate(column.categories)}
     null_code = column.null_code

@@ -2,7 +2,8 @@
 
 Types, bounds, categories and nulls stand where the standard has them (`type`, `constraints`,
 `categoriesOrdered`, `missingValues`); what it has no place for (`bins`, `shape`, `unit`,
-`other`, `source`, `derived`, `role`, `checks`) stands beside them, where other readers ignore it.
+`other`, `grouping`, `source`, `derived`, `role`, `checks`) stands beside them, where other readers
+ignore it.
 https://datapackage.org/standard/table-schema/
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 
 from counterpoise.errors import SchemaError
 from counterpoise.schema.column import IDENTIFIER, Column
+from counterpoise.schema.grouping import Grouping
 from counterpoise.schema.rules import MARKABLE, SOURCES, from_iso
 from counterpoise.schema.shape import Shape
 from counterpoise.schema.spelling import Spelling, words_listed
@@ -89,6 +91,10 @@ def _describe_column(column: Column) -> dict[str, Any]:
         field["derived"] = column.expression
     if column.other is not None:
         field["other"] = column.other
+    if column.grouping is not None:
+        field["grouping"] = {
+            key: list(getattr(column.grouping, key)) for key in ("codes", "shares", "deviations")
+        }
     if isinstance(column.bins, tuple):
         field["bins"] = [_to_json(column, edge) for edge in column.bins]
     elif column.bins is not None:
@@ -163,6 +169,7 @@ def _parse_field(field: Any) -> Column:
             other=field.get("other"),
             bins=field.get("bins"),
             category_type=None if categories is not None else type_,
+            grouping=_grouping(name, field.get("grouping")),
             **bounds,
             **common,
         )
@@ -202,6 +209,19 @@ def _shape(name: str, type_: str, value: Any, spelling: Spelling) -> Shape | Non
         value.get("relative_below", 0.0),
         *(value.get(key, ()) for key in ("pieces", "errors", "slopes")),
     )
+
+
+def _grouping(name: str, value: Any) -> Grouping | None:
+    if value is None:
+        return None
+    keys = ("codes", "shares", "deviations")
+    lists = [value.get(key) for key in keys] if isinstance(value, Mapping) else []
+    if not lists or not all(isinstance(item, list) for item in lists):
+        raise SchemaError(
+            f"column {name!r}: a grouping is an object with codes, shares and deviations"
+        )
+    codes, shares, deviations = (tuple(item or ()) for item in lists)
+    return Grouping(codes, shares, deviations)
 
 
 def _refuse_misspelt(name: str, field: Mapping[str, Any], constraints: Mapping[str, Any]) -> None:
