@@ -405,7 +405,7 @@ def _centred(rows: Coded, position: int, centre: np.ndarray) -> np.ndarray:
 def _factor_names(column: Column) -> list[str]:
     if column.kind != "categorical":
         return [column.name]
-    return [f"{column.name}={category}" for category in (column.categories or ())[1:]]
+    return [f"{column.name}={label}" for label in column.code_labels()[1:]]
 
 
 def position_of(schema: Schema, name: str) -> int:
