@@ -170,11 +170,16 @@ def test_fine_cells_reveal_all_that_they_are_charged(share, budget):
         Column.integer("y", 0, 900, nullable=True),
         Column.integer("few", 0, 9),
         Column.date("z", datetime.date(2000, 1, 1), datetime.date(2020, 1, 1)),
+        Column.categorical("city", [f"c{place}" for place in range(300)], other="c0"),
+        Column.ordinal("grade", range(200), nullable=True),
     ]
     days = [datetime.date(2010, 1, 1) + datetime.timedelta(days) for days in range(400)]
-    rest = pd.DataFrame({"x": 0.5, "y": 7, "few": 1, "z": pd.to_datetime(days * 50)})
+    days = pd.to_datetime(days * 50)
+    rest = pd.DataFrame({"x": 0.5, "y": 7, "few": 1, "z": days, "city": "c1", "grade": 100})
     person = {"x": -0.3, "y": None, "few": 2, "z": pd.Timestamp(2001, 1, 1)}
     other = {"x": 0.9, "y": 800, "few": 3, "z": pd.Timestamp(2019, 1, 1)}
+    person |= {"city": "not listed", "grade": None}
+    other |= {"city": "c299", "grade": 3}
     before, after = (
         listen(
             lambda vault: vault.choose_cells(share.part(0.9), share.part(0.1)),
@@ -196,8 +201,9 @@ def test_cells_are_chosen_by_noised_numbers_alone(said):
 
     def chosen(rows: int, value: float):
         says = Saying(lambda size: np.full(size, said))
-        schema = Schema([Column.continuous("x", 0, 1000)])
-        table = pd.DataFrame({"x": np.full(rows, value)})
+        names = [f"c{place}" for place in range(300)]
+        schema = Schema([Column.continuous("x", 0, 1000), Column.categorical("c", names)])
+        table = pd.DataFrame({"x": np.full(rows, value), "c": names[int(value) % 300]})
         budget = Budget(1.0, 1e-6)
         shares = budget.whole.part(0.9), budget.whole.part(0.1)
         return listen(lambda vault: vault.choose_cells(*shares), table, schema, budget, says)

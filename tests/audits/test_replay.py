@@ -98,8 +98,11 @@ QUERIES = {
 def schema_for(name: str) -> Schema:
     if name in ("bounds", "categories", "domain"):
         return OPEN
-    # Bins that are left open are what cells are chosen for.
-    return SCHEMA.replace(replace(SCHEMA["c"], bins=None)) if name == "cells" else SCHEMA
+    if name == "cells":
+        # Bins that are left open, and long lists of categories, are what cells are chosen for.
+        many = Column.categorical("a", ["x", "y", "z", *map(str, range(200))], nullable=True)
+        return SCHEMA.replace(replace(SCHEMA["c"], bins=None)).replace(many)
+    return SCHEMA
 
 
 def assert_nothing_else_is_looked_at(ask, rows, schema=SCHEMA) -> None:

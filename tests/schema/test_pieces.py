@@ -29,8 +29,7 @@ def noised(grid, exact, generator, deviation):
     counts, held = (
         np.rint(each + generator.normal(0, deviation, len(each))) for each in (exact, grouped)
     )
-    variances = np.full(len(exact), deviation**2)
-    return NoisyCells.of(counts, variances, grid.groups, held, deviation**2)
+    return NoisyCells.of(counts, held, grid.groups, deviation)
 
 
 def released(column, values, coarse=17, seed=0, **options):

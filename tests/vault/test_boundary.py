@@ -28,7 +28,9 @@ SCHEMA = Schema(
     ]
 )
 OPEN = Schema([Column.categorical("name"), Column.integer("age")]).pay("name").pay("age")
+NAMES = ["Ann", "other", *(f"name {place}" for place in range(200))]
 CELLS = SCHEMA.replace(Column.integer("age", 0, 99))
+CELLS = CELLS.replace(Column.categorical("name", NAMES, other="other"))
 BUDGET = Budget(50.0, 1e-6)
 
 

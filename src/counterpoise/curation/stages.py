@@ -78,7 +78,7 @@ def _synthesizer_share(schema: Schema, plan: Plan) -> Share:
     """The synthesizer's share, with that of fine cells where these were not asked for."""
     share, unspent = plan.synthesizer_share, plan.cells_share
     assert share is not None
-    if unspent is None or any(column.shape is not None for column in schema):
+    if unspent is None or any(column.shape or column.grouping for column in schema):
         return share
     return Share(share.amount + unspent.amount, share.pure)
 

@@ -27,17 +27,13 @@ class NoisyCells:
 
     @classmethod
     def of(
-        cls,
-        counts: np.ndarray,
-        variances: np.ndarray,
-        groups: np.ndarray,
-        grouped: np.ndarray,
-        variance: float,
+        cls, counts: np.ndarray, in_groups: np.ndarray, groups: np.ndarray, deviation: float
     ) -> NoisyCells:
-        """Counts of cells and of groups, each with its noise, put together."""
-        shrunk = 1 / (variance + np.bincount(groups, variances))
-        left = (grouped - np.bincount(groups, counts)) * shrunk
-        known = np.full(len(grouped), 1 / variance)
+        """Counts of cells and of groups, all with the same noise, put together."""
+        variances = np.full(len(counts), deviation**2)
+        shrunk = 1 / (deviation**2 + np.bincount(groups, variances))
+        left = (in_groups - np.bincount(groups, counts)) * shrunk
+        known = np.full(len(in_groups), deviation**-2)
         return cls(counts + variances * left[groups], variances, groups, shrunk, known)
 
     @classmethod

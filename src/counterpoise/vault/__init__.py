@@ -10,7 +10,7 @@ from counterpoise.vault.boundary import seal
 from counterpoise.vault.bounds import NoisyBounds
 from counterpoise.vault.budget import ADD_REMOVE, REPLACE, Budget, Share
 from counterpoise.vault.categories import NoisyCategories
-from counterpoise.vault.cells import MOST_BINS
+from counterpoise.vault.cells import MOST_BINS, most_codes
 from counterpoise.vault.counting import count_noise
 from counterpoise.vault.counts import NoisyCounts
 from counterpoise.vault.domain import threshold_delta
@@ -50,6 +50,7 @@ __all__ = [
     "Spend",
     "Vault",
     "count_noise",
+    "most_codes",
     "operator_norm",
     "perturbation_for",
     "seal",

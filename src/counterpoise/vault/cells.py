@@ -1,10 +1,11 @@
-"""The coding of numbers: fine cells for a column by itself, coarse ones for its relations.
+"""The coding in two levels: fine cells for a column by itself, coarse ones for its relations.
 
-Every open column is counted once on its fine public grid, all of them in one query: one record is
+Every open column is counted once, all of them in one query: numbers and dates on a fine public
+grid, categories each by itself where there are more than relations can be seen in. One record is
 one count a column, as in as many one-way tables. What the noisy histograms show is then public: the
-shape of each column, and the coarse cells in which its relations will be counted. How fine the
-grids are follows from the number of rows and the noise, so that few rows have few cells.
-[PRIVACY: mechanisms]
+shape or the grouping of each column, and with it the coarse cells in which its relations will be
+counted. How fine the grids are follows from the number of rows and the noise, so that few rows have
+few cells. [PRIVACY: mechanisms]
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counterpoise.schema import NoisyCells, Schema, denoised, fine_grid, provisional, settled
+from counterpoise.schema import (
+    Column,
+    NoisyCells,
+    Schema,
+    denoised,
+    fine_grid,
+    grouped,
+    provisional,
+    settled,
+)
 from counterpoise.vault.asked import share_of
 from counterpoise.vault.budget import Budget, Share
 from counterpoise.vault.counting import count_noise
@@ -37,6 +47,10 @@ COARSE_PART, FEWEST_COARSE = 0.5, 10
 CELLS_A_DEVIATION = 1.5
 FEWEST_CELLS, MOST_CELLS = 24, 400
 
+# Categories keep a code each up to the useful number of bins, but within these: fewer are never
+# worth grouping, and more would leave the features of weights no room.
+FEWEST_CATEGORIES, MOST_CATEGORIES = 32, 128
+
 
 def choose_bins(vault: Vault, share: Share | None = None) -> Schema:
     """Choose the number of bins where none is stated; charges the number of rows if private."""
@@ -48,7 +62,7 @@ def choose_bins(vault: Vault, share: Share | None = None) -> Schema:
 
 
 def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) -> Schema:
-    """Count every open column on a fine grid, and choose its coarse cells and its shape.
+    """Count every open column in fine cells, and choose its coarse ones: its shape or grouping.
 
     Charges one event for all columns together, and the number of rows if that is private. Where
     there are too few rows for it, bins of equal width are chosen, and `share` is not spent.
@@ -57,30 +71,34 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
     share = share_of(share)
     rows = max(1, total(vault, rows_share).value)
     useful = _useful_bins(vault.budget, len(vault.schema), rows)
+    most = most_codes(vault.budget, len(vault.schema), rows)
     open_columns = [
         column
         for column in vault.schema
-        if column.has_open_cells and not (column.has_single_values and column.cells <= useful)
+        if column.has_open_cells and not _keeps_codes(column, useful, most)
     ]
     schema = vault.schema.with_bins(_bins(useful))
     coarse = min(_bins(useful), max(_bins(COARSE_PART * useful), FEWEST_COARSE))
-    # Two counts a row and column: of its cell, and of the group of cells that it is in.
-    noise = count_noise(vault.budget, share, 2 * max(1, len(open_columns)))
+    # A number is counted twice, in its cell and in the group of cells that it is in.
+    tables = sum(2 if column.is_numeric else 1 for column in open_columns)
+    noise = count_noise(vault.budget, share, max(1, tables))
     cells = round(min(CELLS_A_DEVIATION * rows / noise.deviation, MOST_CELLS))
     if not open_columns or cells < FEWEST_CELLS:
         vault._settle(schema)
         return schema
-    grids = [fine_grid(column, cells) for column in open_columns]
-    coded = [provisional(*pair) for pair in zip(open_columns, grids, strict=True)]
-
-    groups = [grid.groups for grid in grids]
+    grids = [fine_grid(column, cells) if column.is_numeric else None for column in open_columns]
+    coded = [
+        column if grid is None else provisional(column, grid)
+        for column, grid in zip(open_columns, grids, strict=True)
+    ]
 
     def look(storage: Storage, source: Noise) -> np.ndarray:
         exact = []
-        for column, group in zip(coded, groups, strict=True):
+        for column, grid in zip(coded, grids, strict=True):
             counts = storage.provisional_counts(column)
-            grouped = np.bincount(group, counts[: column.cells]).astype(np.int64)
-            exact += [counts, grouped]
+            exact.append(counts)
+            if grid is not None:
+                exact.append(np.bincount(grid.groups, counts[: column.cells]).astype(np.int64))
         return noise.add(source, np.concatenate(exact))
 
     names = [column.name for column in open_columns]
@@ -89,18 +107,38 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
         f" and {len(names) - 3} more" if len(names) > 3 else ""
     )
     noised = vault._ask(query, noise.event, look, asked).astype(float)
-    variance = noise.deviation**2
-    for column, grid, code, group in zip(open_columns, grids, coded, groups, strict=True):
+    for column, grid, code in zip(open_columns, grids, coded, strict=True):
+        counts, nulls, noised = np.split(noised, [code.cells, code.size])
         # Nulls have a code of their own, and are no part of the shape.
-        counts, nulls, grouped, noised = np.split(
-            noised, np.cumsum([code.cells, code.size - code.cells, group[-1] + 1])
-        )
-        variances = np.full(code.cells, variance)
-        answer = NoisyCells.of(counts, variances, group, grouped, variance)
-        found = denoised(grid, answer, max(1.0, rows - float(nulls.sum())))
-        schema = schema.replace(settled(column, grid, found, coarse))
+        present = max(1.0, rows - float(nulls.sum()))
+        if grid is None:
+            found = grouped(
+                column, counts, noise.deviation, present, noise.exceeded_by_chance, most
+            )
+        else:
+            in_groups, noised = np.split(noised, [grid.groups[-1] + 1])
+            answer = NoisyCells.of(counts, in_groups, grid.groups, noise.deviation)
+            found = settled(column, grid, denoised(grid, answer, present), coarse)
+        schema = schema.replace(found)
     vault._settle(schema)
     return schema
+
+
+def most_codes(budget: Budget, columns: int, rows: int) -> int:
+    """How many codes a column of more categories has at most, by what is useful in relations.
+
+    >>> [most_codes(Budget(1.0, 1e-9), 6, rows) for rows in (5_000, 50_000, 5_000_000)]
+    [32, 57, 128]
+    """
+    useful = _useful_bins(budget, columns, rows)
+    return round(min(max(useful, FEWEST_CATEGORIES), MOST_CATEGORIES))
+
+
+def _keeps_codes(column: Column, useful: float, most: int) -> bool:
+    """Whether a value or a category each is what relations are counted in."""
+    if not column.is_numeric:
+        return column.cells <= most
+    return column.has_single_values and column.cells <= useful
 
 
 def _useful_bins(budget: Budget, columns: int, rows: int) -> float:
