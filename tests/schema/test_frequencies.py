@@ -97,3 +97,16 @@ def test_of_ordered_categories_neighbours_go_together():
 def test_as_many_runs_as_are_asked_for_have_about_as_many_rows_each():
     codes = neighbours(np.full(100, 0.01), 10)
     assert np.bincount(codes).tolist() == [10] * 10
+
+
+@pytest.mark.parametrize("most", [2, 3, 8, 32])
+@pytest.mark.parametrize("seed", range(5))
+def test_runs_are_no_more_than_asked_for_and_heaps_are_by_themselves(most, seed):
+    shares = np.random.default_rng(seed).pareto(0.8, 60)
+    codes = neighbours(shares, most)
+    assert set(np.diff(codes)) <= {0, 1}
+    assert codes[0] == 0
+    assert codes[-1] < most
+    heap = int(shares.argmax())
+    if most > 2 and shares[heap] * most > shares.sum():
+        assert (codes == codes[heap]).sum() == 1

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -99,14 +100,29 @@ def expected_rows(
 
 
 def neighbours(shares: np.ndarray, most: int) -> np.ndarray:
-    """Codes for ordered categories: at most `most` runs of about as many rows.
+    """Codes for ordered categories: at most `most` runs of neighbours.
 
-    >>> neighbours(np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1]), 3).tolist()
-    [0, 1, 1, 1, 2, 2]
+    A category with more than its part of the rows is a run by itself; the stretches between such
+    are cut into runs of about as many rows.
+
+    >>> neighbours(np.array([0.1, 0.1, 0.5, 0.1, 0.1, 0.1]), 5).tolist()
+    [0, 0, 1, 2, 3, 3]
     """
-    middles = np.cumsum(shares) - shares / 2
-    runs = np.minimum((middles / shares.sum() * most).astype(int), most - 1)
-    return np.unique(runs, return_inverse=True)[1].astype(int)
+    largest = np.argsort(-shares, kind="stable")[: (most - 1) // 2]
+    alone = {int(place) for place in largest if shares[place] * most > shares.sum()}
+    bounds = sorted({0, len(shares), *alone, *(place + 1 for place in alone)})
+    spare = most - (len(bounds) - 1)
+    between = shares.sum() - shares[list(alone)].sum()
+    codes, runs = np.zeros(len(shares), dtype=int), 0
+    for first, last in pairwise(bounds):
+        part = shares[first:last]
+        whole = max(float(part.sum()), 1e-300)
+        count = 1 if first in alone else 1 + int(spare * whole / max(between, whole))
+        middles = (np.cumsum(part) - part / 2) / whole
+        places = np.unique((middles * count).astype(int), return_inverse=True)[1]
+        codes[first:last] = runs + places
+        runs += int(places.max()) + 1
+    return codes
 
 
 def _frequent(counts: np.ndarray, most: int) -> np.ndarray:

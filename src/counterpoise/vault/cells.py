@@ -128,7 +128,7 @@ def most_codes(budget: Budget, columns: int, rows: int) -> int:
     """How many codes a column of more categories has at most, by what is useful in relations.
 
     >>> [most_codes(Budget(1.0, 1e-9), 6, rows) for rows in (5_000, 50_000, 5_000_000)]
-    [32, 57, 128]
+    [32, 59, 128]
     """
     useful = _useful_bins(budget, columns, rows)
     return round(min(max(useful, FEWEST_CATEGORIES), MOST_CATEGORIES))
