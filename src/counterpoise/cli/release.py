@@ -49,7 +49,11 @@ Example:
 @click.option("--target", metavar="COLUMN", help="What models will predict.")
 @click.option("--split", type=float, help="The weights' part of the budget, 0 to 1.")
 @click.option("--rows", type=int, help="Synthetic rows. [default: about as many as private ones]")
-@click.option("--equal-bins", is_flag=True, help="Numbers in bins of equal width.")
+@click.option(
+    "--fine/--no-fine",
+    default=True,
+    help="Fine histograms of numbers and long lists; without, bins of equal width. [default: fine]",
+)
 @click.option("--replicates", type=int, default=80, show_default=True, help="For error bars.")
 @run_options
 def command(
@@ -59,7 +63,7 @@ def command(
     target: str | None,
     split: float | None,
     rows: int | None,
-    equal_bins: bool,
+    fine: bool,
     **shared: Any,
 ) -> None:
     """Make a private release of TABLE (.csv or .parquet) and write it to a folder.
@@ -76,7 +80,7 @@ def command(
         "rows": rows,
         "target": target,
         "split": split,
-        "fine": not equal_bins,
+        "fine": fine,
     }
     plan = run.plan(plan_release, **request)
     run.carry_out(plan, partial(counterpoise.release, table, **request), rows or GUESSED_ROWS)

@@ -9,7 +9,7 @@ most that the process holds in a stage; both are rough, from the formulas in `co
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -31,7 +31,7 @@ from counterpoise.synthesizers import (
     Mst,
     PrivBayes,
 )
-from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, count_noise
+from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, count_noise, most_codes
 from counterpoise.weights import WEIGHTERS, Moments, Uniform
 from counterpoise.weights.choose_features import choose_features
 from counterpoise.weights.moments import TOTAL_FRACTION
@@ -71,7 +71,7 @@ def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> t
     replicates: 0%
     """
     rows = private_rows if plan.rows is None else plan.rows
-    schema = _guessed(plan.schema)
+    schema = _guessed(plan, private_rows)
     stages = [_domain(plan), _bins(plan) if plan.cells_share is None else _cells(plan)]
     if plan.synthesizer is not None:
         stages.append(_synthesizer(plan, schema, private_rows, rows))
@@ -81,15 +81,18 @@ def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> t
     return tuple(stage for stage in stages if stage is not None)
 
 
-def _guessed(schema: Schema) -> Schema:
-    """The schema with as many bins as there may be, and something where it is left open."""
+def _guessed(plan: Plan, private_rows: int) -> Schema:
+    """The schema with as many codes as there may be, and something where it is left open."""
     columns = []
-    for column in schema.with_bins(MOST_BINS):
+    most = most_codes(plan.budget, len(plan.schema), private_rows)
+    for column in plan.schema.with_bins(MOST_BINS):
         if not column.is_complete and column.is_numeric:
             columns.append(Column.continuous(column.name, 0, 1, bins=MOST_BINS))
         elif not column.is_complete:
             guessed = [f"category {place}" for place in range(GUESSED_CATEGORIES)]
             columns.append(Column.categorical(column.name, guessed))
+        elif plan.cells_share is not None and column.categories and column.has_open_cells:
+            columns.append(replace(column, categories=column.categories[:most], other=None))
         else:
             columns.append(column)
     return Schema(columns)
@@ -136,10 +139,11 @@ def _cells(plan: Plan) -> Stage:
     share = plan.cells_share
     assert share is not None
     columns = sum(column.has_open_cells for column in plan.schema)
-    # Each is counted twice: in fine cells, and in groups of them.
-    deviation = count_noise(plan.budget, share, 2 * columns).deviation
+    # A number is counted twice, in fine cells and in groups of them.
+    tables = columns + sum(c.has_open_cells and c.is_numeric for c in plan.schema)
+    deviation = count_noise(plan.budget, share, tables).deviation
     noise = f"a count of one fine cell: ± {deviation:.2g}"
-    asks = f"two {_law(share)} histograms for each column without stated bins ({columns})"
+    asks = f"{_law(share)} fine histograms of the open columns ({columns})"
     if plan.rows_share is not None:
         asks = f"a {_law(plan.rows_share)} count of the rows, then {asks}"
         deviation = count_noise(plan.budget, plan.rows_share).deviation

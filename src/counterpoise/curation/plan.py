@@ -2,9 +2,9 @@
 
 The domain stage pays for bounds and categories that the schema leaves open; where no bins are
 stated, for the number of rows by which they are chosen, and for a fine histogram of each such
-column, unless bins of equal width are asked for. The weights get their part unless their method is
-free; the synthesizer gets the rest. Whatever can be wrong with a request is found here, so that a
-mistake costs no budget.
+column and of long lists of categories, unless bins of equal width are asked for. The weights get
+their part unless their method is free; the synthesizer gets the rest. Whatever can be wrong with a
+request is found here, so that a mistake costs no budget.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ DOMAIN_FRACTION = 0.1
 # The part that the number of rows gets, when bins or cells are to be chosen by it.
 ROWS_FRACTION = 0.01
 
-# The part that the fine histograms get, by which the cells of numbers are chosen.
+# The part that the fine histograms get, by which cells of numbers and groups of categories are
+# chosen.
 CELLS_FRACTION = 0.15
 
 # The part of what is then left that the weights get, when their method needs any: the best of the

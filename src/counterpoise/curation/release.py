@@ -66,8 +66,9 @@ def release(
     noisy number of private ones, but a million at most; `replicates` the number of replicate
     weights, from which analysts have standard errors. `neighbours` is "add-remove" (the number of
     rows is private) or "replace" (it is public). `fine` pays for a fine histogram of every number
-    and date without stated bins, by which their cells are chosen; without it they have bins of
-    equal width between their bounds, which have to fit. A `seed` makes the release
+    and date without stated bins, and of long lists of categories, by which cells and groups are
+    chosen; without it numbers have bins of equal width between their bounds, which have to fit. A
+    `seed` makes the release
     repeatable and stamps it as not private. `progress` shows a bar on a terminal or in a notebook;
     it may be a function instead, which is called with the name of each stage and the part of the
     work done.
