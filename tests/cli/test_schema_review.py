@@ -495,3 +495,15 @@ class TestDrafting:
         assert run("schema", "draft", tmp_path / "t.csv") == plain
         assert run("schema", "-q", "-o", tmp_path / "d.json", "--", tmp_path / "t.csv") == ""
         assert cp.Schema.read(tmp_path / "d.json").names == ("ill",)
+
+
+def test_a_grouping_is_shown_and_goes_when_other_categories_are_stated(tmp_path):
+    path = tmp_path / "settled.json"
+    grouping = cp.schema.Grouping((0, 1, 1), (0.8, 0.1, 0.1), (0.01, 0.01, 0.01))
+    column = cp.Column.categorical("ward", ["north", "south", "east"], grouping=grouping)
+    cp.Schema([column]).write(path)
+    assert "2 groups" in run("schema", "show", path)
+    run("schema", "set", path, "ward", "--unit", "wing")
+    assert cp.Schema.read(path)["ward"].grouping == grouping
+    run("schema", "set", path, "ward", "--categories", "north,south")
+    assert cp.Schema.read(path)["ward"].grouping is None

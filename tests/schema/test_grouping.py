@@ -6,6 +6,7 @@ import pytest
 
 from counterpoise.errors import SchemaError
 from counterpoise.schema import Column, Grouping, Schema
+from counterpoise.schema.feasibility import require_possible
 
 CITIES = ("Oslo", "Rome", "Bern", "Riga")
 EVEN = (0.25,) * 4
@@ -63,6 +64,12 @@ def test_a_grouping_is_written_with_the_schema_and_read_back():
     assert Schema.from_dict(schema.to_dict()) == schema
     assert schema.as_released()["city"] == schema["city"]
     assert schema["city"].ungrouped == Column.categorical("city", CITIES, nullable=True)
+
+
+def test_a_check_is_possible_that_one_category_of_a_group_obeys():
+    require_possible(Schema([grouped()], checks=["city == 'Riga'"]))
+    with pytest.raises(SchemaError, match="no row"):
+        require_possible(Schema([grouped()], checks=["city == 'Riga' and city == 'Rome'"]))
 
 
 def test_paying_for_categories_drops_what_was_known_of_them():

@@ -174,10 +174,11 @@ def ordered(release: Release, name: str) -> tuple[Numbers, Column]:
 
 
 def codes(release: Release, name: str) -> Codes:
-    """A column's codes: its categories, or the bins of the schema."""
-    column = one_column(release, name)
+    """A column's codes: its categories, whatever they share in the model, or the bins."""
+    column = one_column(release, name).ungrouped
     name = column.name
-    found = release.schema.plain.select([name]).encode(release.table[[name]]).codes[:, 0]
+    schema = release.schema.plain.select([name]).replace(column)
+    found = schema.encode(release.table[[name]]).codes[:, 0]
     return Codes(np.where(found == column.cells, -1, found), _labels(column))
 
 

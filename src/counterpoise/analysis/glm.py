@@ -189,7 +189,7 @@ def _family(schema: Schema, targets: Sequence[str], family: str) -> str:
     if family == "auto":
         chosen = "gaussian"
         if len(columns) == 1 and not columns[0].is_numeric:
-            chosen = "binomial" if columns[0].cells == 2 else MULTINOMIAL
+            chosen = "binomial" if columns[0].ungrouped.cells == 2 else MULTINOMIAL
     for column in columns:
         fitting = [family for family in known if _fits(column, family)]
         if chosen not in fitting:
@@ -226,7 +226,7 @@ def _fits(column: Column, family: str) -> bool:
         return family != MULTINOMIAL
     if column.category_type == "boolean":
         return True
-    return family == MULTINOMIAL or (family == "binomial" and column.cells == 2)
+    return family == MULTINOMIAL or (family == "binomial" and column.ungrouped.cells == 2)
 
 
 def _target(made: Matrices, family: Family) -> np.ndarray:

@@ -188,7 +188,7 @@ def _family(schema: Schema, read: ReadFormula, family: str) -> str:
     if not isinstance(family, str) or family not in ("auto", *FAMILIES):
         raise AnalysisError(f"family: expected auto, {', '.join(FAMILIES)}, not {shown(family)}")
     columns = [schema[name] for name in read.targets]
-    cells = [column.cells for column in columns if not column.is_numeric]
+    cells = [column.ungrouped.cells for column in columns if not column.is_numeric]
     chosen = family
     if family == "auto":
         chosen = "linear"
@@ -198,7 +198,7 @@ def _family(schema: Schema, read: ReadFormula, family: str) -> str:
         is_boolean = column.category_type == "boolean"
         fits = {
             "linear": column.is_numeric or is_boolean,
-            "logistic": column.is_numeric or column.cells == 2,
+            "logistic": column.is_numeric or column.ungrouped.cells == 2,
             "multinomial": not column.is_numeric,
         }[chosen]
         if not fits:

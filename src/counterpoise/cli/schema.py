@@ -157,7 +157,7 @@ def schema_lines(schema: Schema) -> str:
         elif column.is_numeric:
             domain = f"{column.minimum} to {column.maximum}, {column.cells} bins"
         else:
-            domain = f"{column.cells} categories"
+            domain = f"{column.ungrouped.cells} categories"
         sources = (", ".join(found.get(column.name, [])) for found in marks.values())
         nulls = "yes" if column.nullable else "no"
         lines.append((column.name, column.kind, domain, nulls, *sources))

@@ -123,6 +123,9 @@ def _changed(old: Column, field: dict[str, Any], stated: dict[str, Any]) -> dict
         _refuse(old, is_number, "categories do not belong to numbers", "--type string")
         _refuse(old, type_ == "boolean", "it is true or false already", "--type string")
         constraints["enum"] = _categories(old, type_, stated["enum"])
+    if any(stated[key] is not None for key in ("type", "enum", "other")):
+        # It was paid for with the categories as they were.
+        field.pop("grouping", None)
     if stated["other"] is not None:
         _refuse(old, not in_categories, "other belongs to categories", "--type string")
         _put_other(old, field, constraints, type_, stated["other"])

@@ -146,7 +146,7 @@ def _cells(column: Column) -> tuple[str, ...]:
         bound["maximum"] if column.is_numeric else "",
         cell("enum", value_text(column, "enum")) if listed else "",
         cell("required", "yes" if column.nullable else "no"),
-        cell("bins", _bins(column)) if column.is_numeric else "",
+        cell("bins", _bins(column)) if column.is_numeric or column.grouping else "",
         ", ".join(_unsettled(column)),
     )
 
@@ -156,6 +156,8 @@ def _bins(column: Column) -> str:
         return f"{len(column.bins) - 1} stated"
     if column.bins is not None:
         return str(column.bins)
+    if column.grouping is not None:
+        return f"{column.cells} groups"
     return "auto" if column.has_open_bins or column.missing else str(column.cells)
 
 

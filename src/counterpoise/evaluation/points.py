@@ -71,6 +71,9 @@ def _places(table: Coded) -> np.ndarray:
         codes, slope = table.codes[:, position], generator.normal()
         if column.kind == "categorical":
             places += generator.normal(size=column.size)[codes]
+            if column.grouping is not None:
+                # Categories that share a code are told apart by their units.
+                places += slope * table.units[:, position]
         else:
             # Null is in the middle of the unit box, where a number may be as well.
             places += slope * table.units[:, position] + (codes == column.cells)

@@ -36,14 +36,17 @@ _BLOCK = 65_536
 
 def column_card(release: Release, column: Column) -> dict[str, Any]:
     """A column of the synthetic table over its codes, without weights and with them."""
-    codes = release.schema.plain.select([column.name]).encode(release.table).codes[:, 0]
+    # The page shows every category for itself, whatever codes they share in relations.
+    stated, column = column, column.ungrouped
+    schema = release.schema.plain.select([column.name]).replace(column)
+    codes = schema.encode(release.table).codes[:, 0]
     plain = np.bincount(codes, minlength=column.size) / max(len(codes), 1)
     weighted = np.bincount(codes, weights=release.weights, minlength=column.size)
     weighted = weighted / max(weighted.sum(), 1e-300)
     draw = _numbers if column.is_numeric else _categories
     chart, drawn = draw(release, column, codes, plain, weighted)
     return {
-        **known(column),
+        **known(stated),
         "drawn": drawn,
         "chart": chart,
         "null_shares": (
@@ -189,7 +192,8 @@ def _domain(column: Column) -> str:
     if column.expression is not None:
         return f"= {cut(column.expression)}{unit}"
     if not column.is_numeric:
-        return f"{column.cells:,} categories{unit}"
+        among = f", {column.cells:,} codes in relations" if column.grouping is not None else ""
+        return f"{column.ungrouped.cells:,} categories{unit}{among}"
     axis = Axis(column.kind, column.low, column.high)
     bins = "1 bin" if column.cells == 1 else f"{column.cells:,} bins"
     return f"{axis.text(column.low)} to {axis.text(column.high)}{unit}, {bins}"

@@ -144,8 +144,8 @@ def _on_texts(column: Column, texts: list[str]) -> Iterator[Advice]:
     elif column.categories is None or len(texts) > MANY_CATEGORIES:
         yield Advice(
             column.name,
-            f"it has {len(texts):,} categories: pay for a list of the frequent ones, or group them "
-            "in the table",
+            f"it has {len(texts):,} categories: pay for a list of the frequent ones, or state the "
+            "public list and release with --fine, which lets rare ones share a code",
             "pay",
         )
 

@@ -8,6 +8,8 @@ obeyed by hardly any row of a model either. It needs the schema alone, and so co
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from counterpoise.errors import SchemaError
@@ -82,6 +84,8 @@ def _without_open_columns(schema: Schema) -> Schema | None:
     there = set().union(*needed.values())
     derived = {column.name for column, each in rules.derived if rules.needs(each) <= there}
     found = schema.select([name for name in schema.names if name in there | derived])
+    # A check may be about a single one of the categories that share a code.
+    found = replace(found, columns=tuple(column.ungrouped for column in found))
     return found if found.checks else None
 
 

@@ -81,8 +81,12 @@ class MarginalModel:
         """
         rows, seed, format = checked_draw(rows, seed, format)
         generator = np.random.default_rng(seed)
-        codes = self.graph.sample(rows, generator, self._codes(given), method)
-        return self.schema.decode(codes, generator, format=format)
+        schema, places = self._listed(given)
+        fixed = {name: self._code(name, place) for name, place in places.items()}
+        codes = self.graph.sample(rows, generator, fixed, method)
+        for name, place in places.items():
+            codes[:, schema.index(name)] = place
+        return schema.decode(codes, generator, format=format)
 
     def marginal(self, columns: Sequence[str]) -> MarginalAnswer:
         """The expected counts of the combinations of `columns`."""
@@ -125,14 +129,16 @@ class MarginalModel:
             measured.append(Measurement(columns, arrays[f"measured_values_{index}"], scale))
         return cls(schema, GraphicalModel.from_arrays(arrays), tuple(measured), private)
 
-    def _codes(self, given: Mapping[str, Any] | None) -> dict[str, int]:
-        codes: dict[str, int] = {}
+    def _listed(self, given: Mapping[str, Any] | None) -> tuple[Schema, dict[str, int]]:
+        """The codes of given values in a schema that tells those apart which share one here."""
+        schema, codes = self.schema, dict[str, int]()
         if given is None:
-            return codes
+            return schema, codes
         if not isinstance(given, Mapping):
             raise MethodError("given: expected a dict from columns to values")
         for name, value in given.items():
-            column = self.schema[name]
+            column = self.schema[name].ungrouped
+            schema = schema.replace(column)
             # Coded as if it might be null, so that a value without a place shows as null.
             lenient = Schema((replace(column, nullable=True, other=None),))
             code = int(lenient.encode(pd.DataFrame({name: [value]})).codes[0, 0])
@@ -140,7 +146,11 @@ class MarginalModel:
             if is_null and not (value is None and column.nullable):
                 raise MethodError(f"given: column {name!r} has no value {value!r}")
             codes[name] = code
-        return codes
+        return schema, codes
+
+    def _code(self, name: str, place: int) -> int:
+        grouping = self.schema[name].grouping
+        return place if grouping is None else int(grouping.code_of_place[place])
 
     def _standard_error(self, columns: tuple[str, ...]) -> float | None:
         """Inverse-variance pooling of the measured tables that contain the columns."""
