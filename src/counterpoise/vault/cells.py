@@ -47,9 +47,9 @@ COARSE_PART, FEWEST_COARSE = 0.5, 10
 CELLS_A_DEVIATION = 1.5
 FEWEST_CELLS, MOST_CELLS = 24, 400
 
-# Categories keep a code each up to the useful number of bins, but within these: fewer are never
-# worth grouping, and more would leave the features of weights no room.
-FEWEST_CATEGORIES, MOST_CATEGORIES = 32, 128
+# Categories keep a code each, or those that stand clear do, up to a number within these: fewer are
+# never worth grouping, and more would leave the features of weights no room.
+FEWEST_CATEGORIES, MOST_CATEGORIES = 32, 400
 
 
 def choose_bins(vault: Vault, share: Share | None = None) -> Schema:
@@ -112,8 +112,9 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
         # Nulls have a code of their own, and are no part of the shape.
         present = max(1.0, rows - float(nulls.sum()))
         if grid is None:
+            codes = coarse if column.kind == "ordinal" else most
             found = grouped(
-                column, counts, noise.deviation, present, noise.exceeded_by_chance, most
+                column, counts, noise.deviation, present, noise.exceeded_by_chance, codes
             )
         else:
             in_groups, noised = np.split(noised, [grid.groups[-1] + 1])
@@ -125,20 +126,27 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
 
 
 def most_codes(budget: Budget, columns: int, rows: int) -> int:
-    """How many codes a column of more categories has at most, by what is useful in relations.
+    """How many codes a column of categories has at most where its grouping is left open.
 
-    >>> [most_codes(Budget(1.0, 1e-9), 6, rows) for rows in (5_000, 50_000, 5_000_000)]
-    [32, 59, 128]
+    With c codes a cell of a relation with a yes or no holds n / (2 c) rows on average, which is to
+    be no less than noise, as for two columns of bins.
+
+    >>> [most_codes(Budget(1.0, 1e-9), 6, rows) for rows in (500, 5_000, 50_000)]
+    [32, 177, 400]
     """
-    useful = _useful_bins(budget, columns, rows)
+    useful = _useful_bins(budget, columns, rows) ** 2 / 2
     return round(min(max(useful, FEWEST_CATEGORIES), MOST_CATEGORIES))
 
 
 def _keeps_codes(column: Column, useful: float, most: int) -> bool:
-    """Whether a value or a category each is what relations are counted in."""
-    if not column.is_numeric:
+    """Whether a value or a category each is what relations are counted in.
+
+    Neighbours can go together where there is an order; where there is none, what goes together is
+    lost to relations, so that lists may be longer.
+    """
+    if column.kind == "categorical":
         return column.cells <= most
-    return column.has_single_values and column.cells <= useful
+    return (column.has_single_values or not column.is_numeric) and column.cells <= useful
 
 
 def _useful_bins(budget: Budget, columns: int, rows: int) -> float:
