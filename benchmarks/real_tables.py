@@ -1,174 +1,247 @@
-"""Tables as agencies have them, with known truth: skewed, heaped, mostly zero, generous bounds.
+"""Releases of tables as agencies have them, by default and with no edges stated, against the truth.
 
-A generated table of unlike columns is released, no edges stated, with bounds that are right, 10 and
-100 times too wide: with fine cells, with the bins of equal width that a release chooses by itself,
-or both.
-For every column: the error of the 10, 50 and 90% quantiles as a part of the 10-90 range, and the
-relative error of the mean, with weights and of the synthetic table alone; whether the 95% intervals
-hold the truth; and the error of the rank correlation with the one column that drives several
-others.
+Generated tables of a known law (`awkward_tables.py`): 6 or 18 columns of every awkward family,
+bounds that are right, 10 or 100 times too wide, released with bins of equal width, with fine cells,
+or as a release decides by itself. With a data directory, public tables too (`public_tables.py`).
 
-    python benchmarks/real_tables.py [--rows 20000] [--epsilon 1] [--seeds 2] [--wide 1 10 100]
+    python benchmarks/real_tables.py [--rows 2000 20000 200000] [--epsilons 0.5 1 4] [--jobs 2]
+    python benchmarks/real_tables.py --coverage [--tables 40]
+    python benchmarks/real_tables.py --public --data DIR [--sets census]
+
+A release is one job, in a fresh process on one thread: its CPU seconds, and its peak memory with
+imports and the private table. Every answer is a row of `real_tables_answers.csv` and every release
+one of `real_tables_releases.csv`; what is there already is not run again. The tables of all that
+was asked for go to the terminal and to a page of Markdown beside. Noise comes from seeds, so
+nothing here is private. Where the verdict is "do not use" the answers are those of the synthetic
+table without weights, as an analyst is told to ask, and there are no intervals.
 """
 
+from __future__ import annotations
+
 import argparse
-import datetime
-import math
+import os
 import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, fields
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+import awkward_tables
 import counterpoise as cp
-from counterpoise.analysis.result import Estimate
+import public_tables
+import real_tables_page
+from peers import ONE_THREAD, memory_mb
+from release_errors import answers
 
-CODINGS = ("fine", "equal")
-PROBABILITIES = (0.1, 0.5, 0.9)
-FIRST_DAY = datetime.date(2010, 1, 1)
-# What somebody might state without looking; wider bounds are multiples of the maximum.
-BOUNDS = {
-    "pay": (0.0, 500_000.0),
-    "fee": (0.0, 200_000.0),
-    "benefit": (0.0, 50_000.0),
-    "score": (0.0, 100.0),
-    "height": (0.0, 250.0),
+# What is handed to a release beyond its defaults.
+CODINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "fine": {"fine": True},
+    "equal": {"fine": False},
 }
+GENERATED = "generated"
+DELTA = 1e-9
+COVERAGE_ROWS, COVERAGE_REPLICATES = 5000, 30
 
 
-def people(rows: int, seed: int) -> pd.DataFrame:
-    """Columns of every awkward kind; `height`, `pay`, `benefit` and `seen` hang together."""
-    generator = np.random.default_rng(seed)
-    common = generator.normal(size=rows)
+@dataclass(frozen=True)
+class Cell:
+    """One release. A public table is taken as it is: its `columns`, `rows` and `wide` are 0."""
 
-    def like(strength: float) -> np.ndarray:
-        own = math.sqrt(1 - strength**2) * generator.normal(size=rows)
-        return strength * common + own
+    source: str
+    columns: int
+    rows: int
+    wide: int
+    epsilon: float
+    coding: str
+    replicates: int
+    seed: int
 
-    works = generator.random(rows)
-    weeks = np.where(works < 0.3, 0, np.where(works < 0.8, 52, generator.integers(0, 53, rows)))
-    low, high = generator.normal(20, 2, rows), generator.normal(80, 3, rows)
-    return pd.DataFrame(
-        {
-            "pay": np.exp(9.5 + like(0.7)),
-            "fee": 1000 * (1 + generator.pareto(1.8, rows)),
-            "benefit": np.where(like(0.5) < 0.5, 0.0, np.exp(6 + 1.2 * like(0.3))),
-            "hours": (np.round(generator.gamma(3, 10, rows) / 5) * 5).astype(int),
-            "score": np.where(generator.random(rows) < 0.4, low, high),
-            "height": 170 + 10 * common,
-            "weeks": weeks,
-            "seen": pd.Timestamp(FIRST_DAY)
-            + pd.to_timedelta(np.round(750 + 250 * np.clip(like(0.6), -3, 3)), "D"),
+
+KEY = [each.name for each in fields(Cell)]
+RELEASE_COLUMNS = [
+    *KEY,
+    "status",
+    "seconds",
+    "peak_mb",
+    "made_rows",
+    "verdict",
+    "effective_rows",
+    "worst_replicate",
+    "worst_before_bounding",
+    "score",
+    "score_alone",
+    "reason",
+]
+
+
+def run(cell: Cell, data: Path | None) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Make the release, and ask: the answers, and what is to be said of the whole."""
+    key = asdict(cell)
+    try:
+        found, whole = _measured(cell, data)
+    except Exception as error:
+        traceback.print_exc()
+        return pd.DataFrame(), key | {"status": f"failed: {type(error).__name__}: {error}"[:200]}
+    return found.assign(**key)[[*KEY, *found.columns]], key | {"status": "ok"} | whole
+
+
+def _measured(cell: Cell, data: Path | None) -> tuple[pd.DataFrame, dict[str, Any]]:
+    if cell.source == GENERATED:
+        table = awkward_tables.draw(cell.rows, cell.seed, cell.columns)
+        schema = awkward_tables.schema_of(cell.columns, cell.wide)
+        asked = awkward_tables.questions(cell.columns)
+    else:
+        assert data is not None
+        table, schema, asked = public_tables.load(cell.source, data)
+    started = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cp.CounterpoiseWarning)
+        made = cp.release(
+            table,
+            schema,
+            cell.epsilon,
+            DELTA,
+            replicates=cell.replicates,
+            seed=cell.seed,
+            progress=False,
+            **CODINGS[cell.coding],
+        )
+        seconds, peak = time.process_time() - started, memory_mb(os.getpid())[1]
+        weights, replicates = made.card["weights"], made.card["replicates"]
+        whole = {
+            "seconds": round(seconds, 3),
+            "peak_mb": round(peak),
+            "made_rows": len(made.table),
+            "verdict": weights["verdict"]["level"],
+            "effective_rows": weights["effective_sample_size"],
+            "worst_replicate": replicates["worst_effective_sample_size"],
+            "worst_before_bounding": replicates["worst_before_bounding"],
+            "reason": weights["verdict"]["reason"],
         }
-    )
+        usable = made.unweighted() if whole["verdict"] == "do not use" else made
+        if cell.source == public_tables.CENSUS:
+            for label, shares in (("", usable.weights), ("_alone", np.ones(len(made.table)))):
+                score = public_tables.k_marginal_score(made.table, shares, table, schema)
+                whole[f"score{label}"] = score
+        return answers(usable, table, asked), whole
 
 
-def schema_of(wide: int) -> cp.Schema:
-    columns = [cp.Column.continuous(name, low, high * wide) for name, (low, high) in BOUNDS.items()]
-    return cp.Schema(
-        [
-            *columns[:3],
-            cp.Column.integer("hours", 0, 168 * wide),
-            *columns[3:],
-            cp.Column.integer("weeks", 0, 52),
-            cp.Column.date("seen", FIRST_DAY, datetime.date(2015 + 10 * (wide > 1), 12, 31)),
-        ]
-    )
+def plan(chosen: argparse.Namespace) -> Iterator[Cell]:
+    """The releases that were asked for, a seed after the other."""
+    for seed in range(chosen.seeds):
+        for epsilon in chosen.epsilons:
+            for coding in chosen.codings:
+                last = (epsilon, coding, chosen.replicates, seed)
+                if chosen.public:
+                    yield from (Cell(name, 0, 0, 0, *last) for name in chosen.sets)
+                    continue
+                for rows in chosen.rows:
+                    for columns in chosen.columns:
+                        for wide in chosen.wide:
+                            yield Cell(GENERATED, columns, rows, wide, *last)
 
 
-def numbers(values: pd.Series) -> np.ndarray:
-    if values.dtype.kind == "M":
-        return values.to_numpy().astype("M8[D]").astype(float)
-    return values.to_numpy(dtype=float)
+def benchmark(cells: list[Cell], chosen: argparse.Namespace) -> None:
+    """Run what is not there yet, each release in a process of its own, and store it as it ends."""
+    told, asked = files(chosen.out)
+    done = set()
+    if told.exists():
+        known = pd.read_csv(told)
+        done = set(known.loc[known["status"] == "ok", KEY].itertuples(index=False, name=None))
+    missing = [cell for cell in cells if tuple(asdict(cell).values()) not in done]
+    os.environ.update(ONE_THREAD)  # which a fresh process inherits
+    context = get_context("spawn")
+    with ProcessPoolExecutor(chosen.jobs, context, max_tasks_per_child=1) as pool:
+        pending = [pool.submit(run, cell, chosen.data) for cell in missing]
+        for count, each in enumerate(as_completed(pending), 1):
+            found, whole = each.result()
+            # The answers first: a release whose answers are not all there is run again.
+            _append(found, asked)
+            _append(pd.DataFrame([whole]).reindex(columns=RELEASE_COLUMNS), told)
+            cell = ", ".join(f"{name} {whole[name]}" for name in KEY)
+            print(f"{count}/{len(missing)} {cell}: {whole['status']}", flush=True)
 
 
-def errors(release: cp.Release, table: pd.DataFrame) -> list[dict[str, object]]:
-    found = []
-    for name in table.columns:
-        real, made = numbers(table[name]), numbers(release.table[name])
-        column = release.schema[name]
-        real = np.clip(real, column.low, column.high)
-        truth = np.quantile(real, PROBABILITIES, method="inverted_cdf")
-        spread = truth[-1] - truth[0]
-        row: dict[str, object] = {"column": name, "cells": column.cells}
-        for place, probability in enumerate(PROBABILITIES):
-            estimate = release.quantile(name, probability)
-            exact = float(truth[place])
-            alone = float(np.quantile(made, probability, method="inverted_cdf"))
-            label = f"q{probability * 100:.0f}"
-            row[label] = abs(_plain(estimate.value) - exact) / spread
-            row[f"{label} alone"] = abs(alone - exact) / spread
-            row[f"{label} held"] = _holds(estimate, exact)
-        mean = release.mean(name)
-        # Days have no zero to be relative to.
-        scale = spread if table[name].dtype.kind == "M" else float(real.mean())
-        row["mean"] = abs(_plain(mean.value) - real.mean()) / scale
-        row["mean alone"] = abs(made.mean() - real.mean()) / scale
-        row["mean held"] = _holds(mean, float(real.mean()))
-        real_height, made_height = numbers(table["height"]), numbers(release.table["height"])
-        row["correlation"] = abs(_ranks(real, real_height) - _ranks(made, made_height))
-        found.append(row)
-    return found
+def files(out: Path) -> tuple[Path, Path]:
+    """Where releases and answers are stored."""
+    return out / "real_tables_releases.csv", out / "real_tables_answers.csv"
 
 
-def _holds(estimate: Estimate, truth: float) -> bool:
-    ends = estimate.interval()
-    return ends is not None and _plain(ends[0]) <= truth <= _plain(ends[1])
+def results(cells: list[Cell], out: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The releases and the answers of what was asked for; the last of those run twice."""
+    told, asked = files(out)
+    wanted = pd.DataFrame([asdict(cell) for cell in cells])
+    releases = pd.read_csv(told).merge(wanted, on=KEY)
+    releases = releases[releases["status"] == "ok"].drop_duplicates(KEY, keep="last")
+    found = pd.read_csv(asked).merge(releases[KEY], on=KEY)
+    return releases, found.drop_duplicates([*KEY, "column", "statistic"], keep="last")
 
 
-def _plain(value: object) -> float:
-    if isinstance(value, datetime.date | np.datetime64 | pd.Timestamp):
-        return float((pd.Timestamp(value) - pd.Timestamp(0)) / pd.Timedelta(days=1))
-    return float(value)  # type: ignore[arg-type]
+def _append(rows: pd.DataFrame, file: Path) -> None:
+    if len(rows):
+        rows.to_csv(file, mode="a", index=False, header=not file.exists())
 
 
-def _ranks(left: np.ndarray, right: np.ndarray) -> float:
-    if left is right or np.ptp(left) == 0 or np.ptp(right) == 0:
-        return 0.0
-    return float(pd.Series(left).corr(pd.Series(right), method="spearman"))
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--columns", type=int, nargs="+", choices=[6, 18])
+    parser.add_argument("--rows", type=int, nargs="+")
+    parser.add_argument("--wide", type=int, nargs="+")
+    parser.add_argument("--epsilons", type=float, nargs="+")
+    parser.add_argument("--codings", nargs="+", choices=list(CODINGS), default=["fine", "equal"])
+    parser.add_argument("--seeds", type=int, default=2, help="how many: 0, ..., SEEDS - 1")
+    parser.add_argument("--replicates", type=int)
+    parser.add_argument("--coverage", action="store_true", help="many tables of one size")
+    parser.add_argument("--tables", type=int, default=40, help="seeds, with --coverage")
+    parser.add_argument("--public", action="store_true", help="public tables, not generated ones")
+    parser.add_argument("--sets", nargs="+", choices=list(public_tables.FILES))
+    data = os.environ.get("COUNTERPOISE_DATA")
+    parser.add_argument("--data", type=Path, default=None if data is None else Path(data))
+    parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    chosen = parser.parse_args()
+    if chosen.public and chosen.data is None:
+        parser.error("state the data directory with --data or COUNTERPOISE_DATA")
+    if chosen.coverage and chosen.public:
+        parser.error("--coverage is of generated tables: nobody knows the law of public ones")
+    many = chosen.coverage
+    chosen.columns = chosen.columns or ([18] if many else [6, 18])
+    chosen.rows = chosen.rows or ([COVERAGE_ROWS] if many else [2000, 20_000, 200_000])
+    chosen.wide = chosen.wide or ([10] if many else [1, 10, 100])
+    chosen.epsilons = chosen.epsilons or ([1.0] if many or chosen.public else [0.5, 1.0, 4.0])
+    chosen.replicates = chosen.replicates or (COVERAGE_REPLICATES if many else 80)
+    chosen.seeds = chosen.tables if many else chosen.seeds
+    chosen.sets = chosen.sets or list(public_tables.FILES)
+    return chosen
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=20_000)
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--delta", type=float, default=1e-9)
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--wide", type=int, nargs="+", default=[1, 10, 100])
-    parser.add_argument("--codings", nargs="+", choices=CODINGS, default=["fine"])
-    parser.add_argument("--replicates", type=int, default=80)
-    parser.add_argument("--out", type=Path, default=Path("results/real_tables.csv"))
-    options = parser.parse_args()
-    rows = []
-    for wide in options.wide:
-        for coding in options.codings:
-            for seed in range(options.seeds):
-                table, schema = people(options.rows, seed), schema_of(wide)
-                started = time.process_time()
-                made = cp.release(
-                    table,
-                    schema,
-                    options.epsilon,
-                    options.delta,
-                    replicates=options.replicates,
-                    fine=coding == "fine",
-                    progress=False,
-                )
-                common = {
-                    "wide": wide,
-                    "coding": coding,
-                    "seed": seed,
-                    "seconds": time.process_time() - started,
-                    "refused": made.card["weights"]["verdict"]["level"] == "do not use",
-                }
-                # What an analyst is told to do then.
-                made = made.unweighted() if common["refused"] else made
-                rows += [common | row for row in errors(made, table)]
-    results = pd.DataFrame(rows)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    results.to_csv(options.out, index=False)
-    shown = results.drop(columns="seed").groupby(["wide", "coding", "column"], sort=False)
-    print(shown.mean().to_string(float_format="{:.3f}".format))
+    chosen = arguments()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    cells = list(plan(chosen))
+    benchmark(cells, chosen)
+    releases, found = results(cells, chosen.out)
+    tables = (
+        real_tables_page.public(releases, found)
+        if chosen.public
+        else real_tables_page.coverage(found)
+        if chosen.coverage
+        else real_tables_page.grid(releases, found)
+    )
+    for question, table in tables.items():
+        print(f"\n{question}\n{table.to_string(index=False)}")
+    name = "public" if chosen.public else "coverage" if chosen.coverage else "generated"
+    page = chosen.out / f"real_tables_{name}.md"
+    page.write_text(real_tables_page.markdown(tables, releases))
+    print(f"\n{page}")
 
 
 if __name__ == "__main__":
