@@ -181,6 +181,8 @@ def results(cells: list[Cell], out: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     wanted = pd.DataFrame([asdict(cell) for cell in cells])
     releases = pd.read_csv(told).merge(wanted, on=KEY)
     releases = releases[releases["status"] == "ok"].drop_duplicates(KEY, keep="last")
+    if releases.empty:
+        raise SystemExit("no release came out, so there is nothing to show")
     found = pd.read_csv(asked).merge(releases[KEY], on=KEY)
     return releases, found.drop_duplicates([*KEY, "column", "statistic"], keep="last")
 
@@ -232,7 +234,7 @@ def main() -> None:
     tables = (
         real_tables_page.public(releases, found)
         if chosen.public
-        else real_tables_page.coverage(found)
+        else real_tables_page.coverage(releases, found)
         if chosen.coverage
         else real_tables_page.grid(releases, found)
     )

@@ -19,6 +19,8 @@ from release_errors import DISTANCE, MEAN, QUANTILES, RANKS, SHARE
 
 WITHIN_QUANTILE, WITHIN_MEAN = 0.03, 0.15
 SETTING = ["columns", "rows", "epsilon", "wide", "coding"]
+# A few tables of each of many settings say something of intervals only together.
+POOLED = ["coding", "family"]
 CAUTIOUS_PART = 0.1
 # Where columns are shown one by one, if it is among the settings.
 SHOWN_ROWS, SHOWN_EPSILON = 20_000, 1.0
@@ -36,20 +38,27 @@ def grid(releases: pd.DataFrame, found: pd.DataFrame) -> Tables:
         "How far off are quantiles, and means?": _overall(judged, SETTING),
         "How far off are the quantiles of each column?": _by_column(shown, QUANTILES),
         "How far off is the mean of each column?": _by_column(shown, (MEAN,)),
-        **coverage(found, judged),
+        "Do 95% intervals hold the law's value?": _coverage(judged, "held_law", POOLED),
+        "Do 95% intervals hold the private table's value?": _coverage(judged, "held", POOLED),
         "What do weights and replicates rest on?": _weights(releases, SETTING),
         "Are relations kept?": _relations(judged, SETTING),
         "What does a release cost?": _costs(releases, SETTING),
     }
 
 
-def coverage(found: pd.DataFrame, judged: pd.DataFrame | None = None) -> Tables:
+def coverage(releases: pd.DataFrame, found: pd.DataFrame) -> Tables:
     """How often intervals of generated tables hold the truth, by family and statistic."""
-    judged = against_law(found) if judged is None else judged
+    judged, each = against_law(found), [*SETTING, "family"]
     return {
-        "Do 95% intervals hold the law's value?": _coverage(judged, "held_law"),
-        "Do 95% intervals hold the private table's value?": _coverage(judged, "held"),
-        "How wide are they?": _widths(judged),
+        "Do 95% intervals of all families together hold the law's value?": _coverage(
+            judged, "held_law", SETTING
+        ),
+        "Do 95% intervals hold the law's value?": _coverage(judged, "held_law", each),
+        "Do 95% intervals hold the private table's value?": _coverage(judged, "held", each),
+        "How wide are they, as a part of what errors are measured by?": _by_kind(
+            judged, lambda here: _short(here["width"].median()), each
+        ),
+        "What do weights and replicates rest on?": _weights(releases, SETTING),
     }
 
 
@@ -147,7 +156,7 @@ def _by_column(judged: pd.DataFrame, statistics: Iterable[str]) -> pd.DataFrame:
     return shown.fillna("").reset_index()
 
 
-def _coverage(judged: pd.DataFrame, held: str) -> pd.DataFrame:
+def _coverage(judged: pd.DataFrame, held: str, index: list[str]) -> pd.DataFrame:
     """Parts of the intervals that hold the truth; those that are not there do not count.
 
     The standard error is binomial, by the number of tables, as answers of one table hang together.
@@ -164,15 +173,13 @@ def _coverage(judged: pd.DataFrame, held: str) -> pd.DataFrame:
         none = 1 - len(there) / len(here)
         return f"{part:.2f} ± {error:.2f}" + (f" ({none:.0%} none)" if none else "")
 
-    return _by_family(judged, cell)
+    return _by_kind(judged, cell, index)
 
 
-def _widths(judged: pd.DataFrame) -> pd.DataFrame:
-    return _by_family(judged, lambda here: _short(here["width"].median()))
-
-
-def _by_family(judged: pd.DataFrame, cell: Callable[[pd.DataFrame], str]) -> pd.DataFrame:
-    index, rows = ["coding", "columns", "wide", "family"], []
+def _by_kind(
+    judged: pd.DataFrame, cell: Callable[[pd.DataFrame], str], index: list[str]
+) -> pd.DataFrame:
+    rows = []
     for key, here in judged[judged["kind"].isin(KINDS)].groupby(index, sort=False):
         line = dict(zip(index, key, strict=True)) | {"tables": _tables(here)}
         for kind in KINDS:
@@ -229,7 +236,7 @@ def _costs(releases: pd.DataFrame, setting: list[str]) -> pd.DataFrame:
 
 
 def _tables(found: pd.DataFrame) -> int:
-    return len(found[["rows", "epsilon", "seed"]].drop_duplicates())
+    return len(found[[*SETTING, "seed"]].drop_duplicates())
 
 
 def _of(claims: pd.Series) -> str:
