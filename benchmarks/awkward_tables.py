@@ -69,8 +69,13 @@ FAMILIES = {
         "dates", "date", FIRST_DAY, LAST_DAY, datetime.date(2015, 1, 1), from_zero=False
     ),
 }
-# One of each of the main families, or all columns.
-COLUMNS = {6: ("pay", "fee", "benefit", "hours", "score", "region"), 18: tuple(FAMILIES)}
+# One of each of the main families; all; and all but the one of many categories, to see what it does
+# to the others.
+COLUMNS = {
+    6: ("pay", "fee", "benefit", "hours", "score", "region"),
+    17: tuple(name for name in FAMILIES if name != "job"),
+    18: tuple(FAMILIES),
+}
 PARETO = {"fee": (1000.0, 1.8), "claim": (500.0, 3.0)}
 
 

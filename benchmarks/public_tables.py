@@ -67,7 +67,12 @@ CALIFORNIA: dict[str, tuple[str, float, float, float]] = {
 CENSUS_THRESHOLDS = {"AGEP": 65, "PINCP": 50_000, "POVPIP": 200, "NPF": 4, "NOC": 1}
 CENSUS_REAL = ("DENSITY",)
 NUMBERS = {"adult": ADULT, "credit": CREDIT, "california": CALIFORNIA}
-WITHOUT_ZERO = ("Latitude", "Longitude")
+# Places, and months in arrears, of which minus one and minus two are codes.
+WITHOUT_ZERO = (
+    "Latitude",
+    "Longitude",
+    *(name for name in CREDIT if name.startswith("PAY_") and "AMT" not in name),
+)
 # Shares are asked of columns of at most so many categories.
 MOST_SHOWN = 10
 

@@ -1,6 +1,6 @@
 """Releases of tables as agencies have them, by default and with no edges stated, against the truth.
 
-Generated tables of a known law (`awkward_tables.py`): 6 or 18 columns of every awkward family,
+Generated tables of a known law (`awkward_tables.py`): 6, 17 or 18 columns of awkward families,
 bounds that are right, 10 or 100 times too wide, released with bins of equal width, with fine cells,
 or as a release decides by itself. With a data directory, public tables too (`public_tables.py`).
 
@@ -194,7 +194,7 @@ def _append(rows: pd.DataFrame, file: Path) -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--columns", type=int, nargs="+", choices=[6, 18])
+    parser.add_argument("--columns", type=int, nargs="+", choices=list(awkward_tables.COLUMNS))
     parser.add_argument("--rows", type=int, nargs="+")
     parser.add_argument("--wide", type=int, nargs="+")
     parser.add_argument("--epsilons", type=float, nargs="+")

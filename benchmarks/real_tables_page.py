@@ -68,11 +68,12 @@ def public(releases: pd.DataFrame, found: pd.DataFrame) -> Tables:
     judged = with_errors(found)
     scores = releases[releases["score"].notna()].groupby(setting, sort=False, as_index=False)
     scored = scores[["score", "score_alone"]].agg("mean").round(1)
+    question = "What is the 3-marginal score of the census excerpt, of 1000?"
     return {
         "How far off are quantiles, and means?": _overall(judged, setting),
         "How far off are the quantiles of each column?": _by_column(judged, QUANTILES),
         "How far off is the mean of each column?": _by_column(judged, (MEAN,)),
-        "What is the 3-marginal score of the census excerpt, of 1000?": scored,
+        **({} if scored.empty else {question: scored}),
         "What do weights and replicates rest on?": _weights(releases, setting),
         "Are relations kept?": _relations(judged, setting),
         "What does a release cost?": _costs(releases, setting),
