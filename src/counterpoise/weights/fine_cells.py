@@ -1,6 +1,7 @@
 """Shapes as they might have come out: the noise of a column's fine histogram, in the replicates.
 
-Where a number lies within its bin was told by a noisy histogram of its column alone. Another draw
+Where a number lies within its bin, or which of many categories a group stands for, was told by a
+noisy histogram of its column alone. Another draw
 of that noise, and another private sample, would have given the rows of a bin to its pieces in other
 parts, and would have leaned them to one side or the other. So the base weights of a replicate are
 multiplied piece by piece, and the bins, which the synthesizer measures again for itself, keep their
@@ -57,6 +58,24 @@ class FineColumn:
             np.array(shape.slopes),
         )
 
+    @classmethod
+    def of_grouped(cls, column: Column, values: Any, missing_values: tuple[str, ...]) -> FineColumn:
+        """From the values of a column whose categories are grouped: each is a piece by itself."""
+        grouping = column.grouping
+        assert grouping is not None
+        cells = Schema((column.ungrouped,), missing_values).encode(values).codes[:, 0]
+        whole = max(float(np.sum(grouping.shares)), 1e-300)
+        return cls(
+            column.name,
+            cells,
+            grouping.code_of_place[cells],
+            cells,
+            np.zeros(len(cells)),
+            np.array(grouping.shares) / whole,
+            np.array(grouping.deviations) / whole,
+            np.zeros(len(grouping.shares)),
+        )
+
     def take(self, rows: np.ndarray) -> FineColumn:
         """Some of the rows."""
         parts = {name: getattr(self, name)[rows] for name in ("cells", "bins", "pieces", "places")}
@@ -102,7 +121,7 @@ class FineColumn:
 
 @dataclass(frozen=True, eq=False)
 class FineCells:
-    """The rows of a synthetic table by the shapes of all columns that have one."""
+    """The rows of a synthetic table by the shapes and groupings of all columns that have one."""
 
     columns: tuple[FineColumn, ...] = ()
 
@@ -111,11 +130,14 @@ class FineCells:
         """From a table of values; rows that are coded have no more to tell than their bins."""
         if isinstance(synthetic, Coded):
             return cls()
-        shaped = [column for column in schema if column.shape is not None]
         words = schema.missing_values
-        return cls(
-            tuple(FineColumn.of(column, synthetic[[column.name]], words) for column in shaped)
-        )
+        found = []
+        for column in schema:
+            if column.shape is not None:
+                found.append(FineColumn.of(column, synthetic[[column.name]], words))
+            elif column.grouping is not None:
+                found.append(FineColumn.of_grouped(column, synthetic[[column.name]], words))
+        return cls(tuple(found))
 
     def take(self, rows: np.ndarray) -> FineCells:
         """Some of the rows."""
@@ -137,6 +159,6 @@ class FineCells:
         return base
 
     def cells_of(self, columns: tuple[str, ...]) -> np.ndarray | None:
-        """The fine cell of each row, of one column that has a shape."""
+        """The fine cell of each row, of one column that has a shape or a grouping."""
         found = [column.cells for column in self.columns if (column.name,) == columns]
         return found[0] if found else None

@@ -1,0 +1,80 @@
+"""Tails beyond what stands clear of the noise: where they are, how long, and how sure."""
+
+import numpy as np
+import pytest
+
+from counterpoise.schema import Column, NoisyCells, denoised, fine_grid
+from counterpoise.schema.tails import tail
+
+DEVIATION = 45.0
+
+
+def described(column, values, seed=0, cells=160, deviation=DEVIATION):
+    """A grid, and what a noisy answer says of values on it."""
+    generator = np.random.default_rng(seed)
+    grid = fine_grid(column, cells)
+    exact = np.bincount(
+        np.searchsorted(grid.edges[1:-1], values, side="right"), minlength=len(grid.atoms)
+    )
+    held = np.bincount(grid.groups, exact)
+    noisy = [each + generator.normal(0, deviation, len(each)) for each in (exact, held)]
+    answer = NoisyCells.of(*noisy, grid.groups, deviation)
+    return grid, answer, denoised(grid, answer, len(values))
+
+
+def mean_of(grid, found):
+    middles = (grid.edges[:-1] + grid.edges[1:]) / 2
+    return found.rows @ middles / found.rows.sum()
+
+
+@pytest.mark.parametrize("wide", [1, 100])
+def test_the_mean_of_skewed_money_is_not_cut(wide):
+    column = Column.continuous("pay", 0, 500_000 * wide)
+    errors = []
+    for seed in range(12):
+        values = np.random.default_rng(seed).lognormal(9.5, 1, 5000)
+        grid, _, found = described(column, values, seed)
+        errors.append(mean_of(grid, found) / values.mean() - 1)
+    assert abs(np.mean(errors)) < 0.08
+    assert np.sqrt(np.mean(np.square(errors))) < 0.2
+
+
+def test_a_column_that_ends_abruptly_has_hardly_a_tail():
+    values = np.random.default_rng(1).uniform(20, 60, 20_000)
+    grid, _, found = described(Column.continuous("x", 0, 200), values)
+    beyond = grid.edges[:-1] > 65
+    assert found.rows[beyond].sum() < 0.01 * found.rows.sum()
+
+
+def test_a_tail_is_one_piece_with_an_error_of_its_own():
+    values = np.random.default_rng(2).lognormal(8, 1.2, 5000)
+    grid, _, found = described(Column.continuous("x", 0, 1e6), values)
+    last = found.pieces.max()
+    cells = np.flatnonzero(found.pieces == last)
+    falling = found.rows[cells] / grid.measures[cells]
+    assert (np.diff(falling[: len(cells) // 2]) < 0).all()
+    assert found.errors[last] > 0 and found.slopes[last] == 1
+    assert len(found.errors) == len(found.slopes) == last + 1
+
+
+def test_counts_beyond_what_stands_make_a_tail_longer():
+    grid = fine_grid(Column.continuous("x", 0, 1e6), 160)
+    rows, pieces = np.zeros(len(grid.atoms)), np.full(len(grid.atoms), -1)
+    cells = slice(60, 80)
+    rows[cells], pieces[cells] = 50.0, 60
+    held = []
+    for more in (0.0, 40.0):
+        counts = rows.copy()
+        counts[80:96] += more
+        answer = NoisyCells.alone(counts, DEVIATION)
+        found = tail(grid, answer, rows, pieces, 1)
+        held.append(found.rows.sum())
+        assert (found.rows[:80] == 0).all()
+    assert held[1] > 1.5 * held[0]
+
+
+def test_rows_add_up_to_the_number_that_is_known():
+    values = np.random.default_rng(3).gamma(3, 20, 5000)
+    _, _, found = described(Column.continuous("x", 0, 1000), values)
+    assert found.rows.sum() == pytest.approx(5000, rel=0.02)
+    assert (found.rows >= 0).all() and ((found.rows > 0) == (found.pieces >= 0)).all()

@@ -1,0 +1,119 @@
+"""Shapes in the replicates: pieces move by their errors, bins keep their totals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import counterpoise as cp
+from counterpoise.schema import Column, Grouping, Schema, Shape
+from counterpoise.weights.features import Linear, Squares
+from counterpoise.weights.fine_cells import FineCells
+
+SHAPE = Shape(
+    (0.0, 10.0, 20.0, 50.0, 100.0),
+    (0.4, 0.2, 0.3, 0.1),
+    pieces=(0, 1, 2, 2),
+    errors=(0.04, 0.02, 0.0),
+    slopes=(0.0, 0.0, 0.3),
+)
+SCHEMA = Schema([Column.continuous("x", 0, 100, bins=(0, 20, 100), shape=SHAPE)])
+
+
+def rows(count=4000):
+    codes = np.repeat([0, 1], [int(0.6 * count), count - int(0.6 * count)])[:, None]
+    return SCHEMA.decode(codes, np.random.default_rng(0))
+
+
+def redrawn(table, count=400, resample=None):
+    base = np.ones((len(table), count))
+    fine = FineCells.of(SCHEMA, table)
+    fresh = base if resample is None else resample
+    return fine.redraw(base, fresh, base[:, 0], np.random.default_rng(1))
+
+
+def test_pieces_move_by_their_errors_and_bins_keep_their_totals():
+    table = rows()
+    made, x = redrawn(table), table["x"].to_numpy()
+    np.testing.assert_allclose(made[x < 20].sum(axis=0), (x < 20).sum())
+    shares = made[x < 10].sum(axis=0) / (x < 20).sum()
+    # d(p0 / (p0 + p1)) = (p1 dp0 - p0 dp1) / (p0 + p1)^2
+    expected = np.hypot(0.2 * 0.04, 0.4 * 0.02) / 0.6**2
+    assert shares.mean() == pytest.approx(2 / 3, abs=0.01)
+    assert shares.std() == pytest.approx(expected, rel=0.15)
+
+
+def test_a_piece_leans_to_one_side_or_the_other():
+    table = rows()
+    made, x = redrawn(table), table["x"].to_numpy()
+    means = (made[x >= 20] * x[x >= 20, None]).sum(axis=0) / made[x >= 20].sum(axis=0)
+    assert means.std() > 1.5
+    assert means.mean() == pytest.approx(x[x >= 20].mean(), abs=0.7)
+
+
+def test_a_fresh_private_sample_moves_the_shape():
+    table = rows()
+    x = table["x"].to_numpy()
+    exact = Schema(
+        [
+            Column.continuous(
+                "x",
+                0,
+                100,
+                bins=(0, 20, 100),
+                shape=Shape(SHAPE.edges, SHAPE.shares, 0.0, SHAPE.pieces, (0.0,) * 3, (0.0,) * 3),
+            )
+        ]
+    )
+    fine = FineCells.of(exact, table)
+    base = np.ones((len(table), 1))
+    fresh = np.where(x < 10, 1.2, 1.0)[:, None]
+    made = fine.redraw(base, fresh, base[:, 0], np.random.default_rng(1))
+    assert made[x < 10].mean() > 1.03
+    assert made[(x >= 10) & (x < 20)].mean() < 0.97
+
+
+def test_categories_of_a_group_move_by_their_deviations():
+    grouping = Grouping((0, 1, 1), (0.5, 0.3, 0.2), (0.01, 0.03, 0.02))
+    schema = Schema([Column.categorical("job", ["cook", "baker", "smith"], grouping=grouping)])
+    table = pd.DataFrame({"job": np.repeat(["cook", "baker", "smith"], [500, 300, 200])})
+    base = np.ones((1000, 400))
+    made = FineCells.of(schema, table).redraw(base, base, base[:, 0], np.random.default_rng(0))
+    np.testing.assert_allclose(made[:500], 1)
+    shares = made[500:800].sum(axis=0) / 500
+    assert shares.mean() == pytest.approx(0.6, abs=0.01)
+    expected = np.hypot(0.2 * 0.03, 0.3 * 0.02) / 0.5**2
+    assert shares.std() == pytest.approx(expected, rel=0.15)
+
+
+def test_rows_that_are_coded_or_have_no_shape_stay():
+    table = rows(100)
+    assert FineCells.of(SCHEMA, SCHEMA.encode(table)).columns == ()
+    plain = Schema([Column.continuous("x", 0, 100)])
+    assert FineCells.of(plain, table).columns == ()
+
+
+def test_features_of_a_number_are_spread_over_its_rows_whatever_the_bounds():
+    pay = np.random.default_rng(0).lognormal(9, 0.5, 5000)
+    spreads = []
+    for wide in (1, 1000):
+        schema = cp.Schema([cp.Column.continuous("pay", 0, 1e5 * wide)])
+        made = cp.release(pd.DataFrame({"pay": pay}), schema, 2.0, 1e-9, replicates=0, seed=1)
+        features = (Linear() + Squares()).over(made.schema.encode(made.table))
+        values = features(made.schema.encode(pd.DataFrame({"pay": pay})))
+        assert values.min() >= 0 and values.max() <= 1
+        spreads.append(values[:, 0].std())
+    assert min(spreads) > 0.08
+
+
+@pytest.mark.parametrize("scale", [1.0, 50.0])
+def test_intervals_of_a_skewed_mean_hold_it(scale):
+    held = []
+    for seed in range(8):
+        pay = np.random.default_rng(seed).lognormal(8, 1, 4000)
+        schema = cp.Schema([cp.Column.continuous("pay", 0, 2e5 * scale), cp.Column.boolean("ill")])
+        table = pd.DataFrame({"pay": pay, "ill": pay > 4000})
+        made = cp.release(table, schema, 1.0, 1e-9, replicates=30, seed=seed, progress=False)
+        low, high = made.mean("pay").interval()
+        held.append(low <= pay.mean() <= high)
+        assert high - low < 1.2 * pay.mean()
+    assert np.mean(held) >= 0.75
