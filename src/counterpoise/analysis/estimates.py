@@ -16,6 +16,7 @@ import numpy as np
 from counterpoise.analysis.columns import (
     By,
     Groups,
+    Numbers,
     Scale,
     codes,
     groups,
@@ -39,15 +40,19 @@ from counterpoise.analysis.result import (
     Estimates,
     estimate,
     estimates,
+    joined,
 )
 from counterpoise.arguments import real_number, shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Column
+from counterpoise.schema.shape import known_range
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
 
 POPULATION = "population"
+# A part of a sum that is worth a word where nobody could count it.
+LARGE_PART = 0.05
 BY_ROWS = "scaled to the number of synthetic rows, because the card states no population"
 AS_STATED = "no standard error, because it is the number that the card states"
 KNOWN = "no standard error, because the number of private rows is public"
@@ -71,7 +76,8 @@ def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
         design.sums(grouped.lines(found.values * found.present)),
         design.sums(grouped.lines(found.present.astype(float))),
     )
-    return _collect(grouped, [estimate(line, found.scale) for line in results])
+    note = _hidden(release, column, found, design)
+    return _collect(grouped, [estimate(line, found.scale, note=note) for line in results])
 
 
 def total(
@@ -93,6 +99,7 @@ def total(
         if found.scale.kind != "number":
             raise AnalysisError(f"column {column!r}: dates have no total; ask for their mean")
         values = found.values * found.present
+        note = joined(note, _hidden(release, column, found, design))
     # T = N sum_i w_i x_i / sum_i w_i
     everyone = design.sums(np.ones((1, len(release.table))))
     results = population * ratio(design.sums(grouped.lines(values)), everyone)
@@ -261,6 +268,22 @@ def _no_error(release: Release) -> str:
     """Why the population, by itself, has no standard error."""
     is_public = release.card.get("population_is_public")
     return AS_STATED if is_public is None else KNOWN if is_public else NOISY
+
+
+def _hidden(release: Release, name: str, found: Numbers, design: Design) -> str:
+    """What part of a sum lies where the noise hides how many rows there are, if it is not small."""
+    low, high = known_range(one_column(release, name))
+    amounts = np.abs(found.values) * found.present * design.weights
+    whole = float(amounts.sum())
+    said = []
+    for side, end, beyond in (
+        ("below", low, found.values < low),
+        ("above", high, found.values >= high),
+    ):
+        part = float(amounts[beyond].sum()) / whole if whole > 0 else 0.0
+        if part >= LARGE_PART and found.scale.kind == "number":
+            said.append(f"about {part:.0%} of it lies {side} {end:,.6g}")
+    return f"{' and '.join(said)}, where noise hides how many rows there are" if said else ""
 
 
 def _is_category(release: Release, name: str, category: Any) -> np.ndarray:

@@ -74,7 +74,8 @@ class Symmetric:
 class Estimate:
     """A weighted estimate: its value, its standard error, and the same without the weights.
 
-    `standard_error` is None, and `note` says why, when the release cannot tell it.
+    `standard_error` is None, and `note` says why, when the release cannot tell it. A note beside
+    an interval says what an estimate rests on.
 
     >>> age = Estimate(54.23, 0.41, 51.0, span=Symmetric(54.23, 0.41, 80))
     >>> age
@@ -101,11 +102,12 @@ class Estimate:
         if ends is None:
             shown = show(self.value) or "undefined"
             return f"{shown} ({self.note})" if self.note else shown
+        more = f"; {self.note}" if self.note else ""
         if not isinstance(self.span, Symmetric):
             low, high = (show(end, None) for end in ends)
-            return f"{show(self.value)} ({LEVEL:.0%}: {low} to {high})"
+            return f"{show(self.value)} ({LEVEL:.0%}: {low} to {high}{more})"
         half = self._half(LEVEL)
-        return f"{show(self.value, half)} ± {show_width(half)} ({LEVEL:.0%})"
+        return f"{show(self.value, half)} ± {show_width(half)} ({LEVEL:.0%}{more})"
 
     __repr__ = __str__
 

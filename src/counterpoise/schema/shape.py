@@ -120,6 +120,24 @@ def draw_within(column: Column, codes: np.ndarray, rng: np.random.Generator) -> 
     return values
 
 
+def known_range(column: Column) -> tuple[float, float]:
+    """Between which numbers the rows of a column stand clear of the noise; beyond are its tails.
+
+    A tail, which no count showed, may lean all the way: its slope is one.
+    """
+    shape = column.shape
+    if shape is None or not shape.pieces:
+        return -math.inf, math.inf
+    edges = [number(edge) for edge in shape.edges]
+    low, high = -math.inf, math.inf
+    first, last = min(set(shape.pieces) - {-1}), max(shape.pieces)
+    if shape.slopes[first] >= 1 and last > first:
+        low = edges[len(shape.pieces) - shape.pieces[::-1].index(first)]
+    if shape.slopes[last] >= 1 and last > first:
+        high = edges[shape.pieces.index(last)]
+    return low, high
+
+
 def spread_out(column: Column, units: np.ndarray) -> np.ndarray:
     """Places between the bounds as places between the ends of the column's own rows, 0 to 1.
 
