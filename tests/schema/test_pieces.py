@@ -103,7 +103,8 @@ def test_spikes_are_bins_of_their_own():
     generator = np.random.default_rng(5)
     weeks = generator.choice([0, 52, 20, 30], ROWS, p=[0.3, 0.5, 0.1, 0.1])
     chosen, _ = released(Column.integer("weeks", 0, 52), weeks)
-    assert {"0", "52", "20", "30"} <= set(chosen.code_labels())
+    spikes = Schema([chosen]).encode(pd.DataFrame({"weeks": [0, 20, 30, 52]})).codes[:, 0]
+    assert len(set(spikes.tolist())) == 4
     assert chosen.cells < 15
 
 
@@ -141,6 +142,15 @@ def test_a_stretch_without_rows_goes_with_its_neighbour():
     held = np.add.reduceat(rows, starts) / rows.sum()
     assert (held > 1 / 40).all()
     assert 8 <= len(starts) <= 11
+
+
+def test_an_empty_stretch_before_a_spike_is_no_bin_of_its_own():
+    delays = np.random.default_rng(8).choice([-3, 0, 7, 30], ROWS, p=[0.4, 0.3, 0.2, 0.1])
+    chosen, _ = released(Column.integer("delay", -70_000, 70_000), delays)
+    held = np.add.reduceat(
+        np.array(chosen.shape.shares), np.searchsorted(chosen.shape.edges, chosen.bins[:-1])
+    )
+    assert (held > 0.001).all()
 
 
 @settings(max_examples=25)

@@ -33,6 +33,8 @@ MISSING = 0.1
 BY_ROWS = 0.5
 # The slope of a piece, before its own counts are asked, is known to so much.
 UNSEEN_SLOPE = 0.35
+# A coarse cell that holds less than this part of what is too few is all but empty.
+ALL_BUT_EMPTY = 0.1
 # Densities that differ by no more than this part are one.
 SAME_DENSITY = 0.1
 # What is missing from the total, or too much, changes no piece by more than to this part.
@@ -327,7 +329,11 @@ def coarse_starts(grid: Grid, rows: np.ndarray, count: int) -> np.ndarray:
 
 
 def _joined(starts: np.ndarray, alone: np.ndarray, shares: np.ndarray, least: float) -> np.ndarray:
-    """Join coarse cells of too few rows with the smaller neighbour, atoms last."""
+    """Join coarse cells of too few rows with the smaller neighbour, atoms last.
+
+    What is all but empty joins even an atom: rows that noise alone puts there would lie anywhere
+    between it and a generous bound, and the shape still tells which value has the rows.
+    """
     cells = starts.tolist()
     while len(cells) > 2:
         ends = [*cells[1:], len(shares)]
@@ -337,7 +343,8 @@ def _joined(starts: np.ndarray, alone: np.ndarray, shares: np.ndarray, least: fl
         small.sort(key=lambda place: held[place])
         for place in small:
             beside = [other for other in (place - 1, place + 1) if 0 <= other < len(cells)]
-            beside = [other for other in beside if not single[other]]
+            wide = [other for other in beside if not single[other]]
+            beside = wide or (beside if held[place] < ALL_BUT_EMPTY * least else [])
             if beside:
                 partner = min(beside, key=lambda other: held[other])
                 cells.pop(max(place, partner))
