@@ -372,8 +372,9 @@ def test_quantiles_of_skewed_money_survive_bounds_a_hundred_times_too_wide():
     )
     assert np.abs(found - truth).max() / (truth[2] - truth[0]) < 0.03
     assert made.table["pay"].mean() == pytest.approx(table["pay"].mean(), rel=0.15)
-    assert [spend.query for spend in made.ledger.spends][:2] == [
+    assert [spend.query for spend in made.ledger.spends][:3] == [
         "number of rows",
+        "rough cells of pay",
         "fine cells of pay",
     ]
 
@@ -428,3 +429,14 @@ def test_a_release_made_by_hand_claims_nothing_that_no_ledger_says(table, schema
     assert not made.private
     with pytest.raises(BundleError, match="no ledger"):
         made.ledger  # noqa: B018
+
+
+def test_a_narrow_column_is_found_between_bounds_that_are_far_away():
+    generator = np.random.default_rng(1)
+    table = pd.DataFrame({"born": generator.normal(1975, 15, 20_000).astype(int)})
+    schema = cp.Schema([cp.Column.integer("born", -30_000, 70_000)])
+    made = cp.release(table, schema, 1.0, 1e-9, replicates=0, seed=1)
+    truth, found = (
+        frame["born"].quantile([0.1, 0.5, 0.9]).to_numpy() for frame in (table, made.table)
+    )
+    assert np.abs(found - truth).max() / (truth[2] - truth[0]) < 0.05

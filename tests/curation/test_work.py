@@ -87,9 +87,9 @@ def test_rounds_that_were_paid_for_are_not_lost(tmp_path, monkeypatch):
         run(folder, synthesizer=Aim(rounds=8))
     monkeypatch.undo()
     kept = written(folder).spends
-    first, second, cells, singles, choice, counts = (spend.query for spend in kept)
+    first, second, rough, cells, singles, choice, counts = (spend.query for spend in kept)
     assert (first, second) == ("categories of sex", "number of rows")
-    assert cells.startswith("fine cells")
+    assert rough.startswith("rough cells") and cells.startswith("fine cells")
     assert choice.startswith("selection")
     assert singles.startswith("counts")
     assert counts.startswith("counts")

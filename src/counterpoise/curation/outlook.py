@@ -32,6 +32,7 @@ from counterpoise.synthesizers import (
     PrivBayes,
 )
 from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, count_noise, most_codes
+from counterpoise.vault.cells import WHERE_PART
 from counterpoise.weights import WEIGHTERS, Moments, Uniform
 from counterpoise.weights.choose_features import choose_features
 from counterpoise.weights.moments import TOTAL_FRACTION
@@ -139,11 +140,11 @@ def _cells(plan: Plan) -> Stage:
     share = plan.cells_share
     assert share is not None
     columns = sum(column.has_open_cells for column in plan.schema)
-    # A number is counted twice, in fine cells and in groups of them.
+    # A number is looked for, then counted twice, in fine cells and in groups of them.
     tables = columns + sum(c.has_open_cells and c.is_numeric for c in plan.schema)
-    deviation = count_noise(plan.budget, share, tables).deviation
+    deviation = count_noise(plan.budget, share.part(1 - WHERE_PART), tables).deviation
     noise = f"a count of one fine cell: ± {deviation:.2g}"
-    asks = f"{_law(share)} fine histograms of the open columns ({columns})"
+    asks = f"{_law(share)} rough, then fine histograms of the open columns ({columns})"
     if plan.rows_share is not None:
         asks = f"a {_law(plan.rows_share)} count of the rows, then {asks}"
         deviation = count_noise(plan.budget, plan.rows_share).deviation

@@ -4,8 +4,8 @@ Equal cells between the bounds resolve a column whose bounds are right. Where th
 the column is skewed, most values lie in the equal cells next to zero; so these are cut again, into
 cells that shrink towards zero by a constant ratio. A hundred times wider bounds then cost a few
 octaves of cells, not a hundred times the width of each. Values that often stand for many rows,
-zero, the bounds and the usual words for "unknown", have cells of their own: atoms. All of it
-follows from the bounds and a number of cells, so it is public.
+zero and the bounds, have cells of their own: atoms. All of it follows from the bounds and a number
+of cells, and from where most rows were found to be by an answer that was paid for; so it is public.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from counterpoise.schema.bins import EPOCH, EPOCH_DAY
 if TYPE_CHECKING:
     from counterpoise.schema.column import Column
 
-# Numbers that people write for "unknown", or where they stop counting.
-SENTINELS: tuple[int, ...] = ()
-# Fewer cells than this have no room for them.
-CELLS_FOR_SENTINELS = 100
+# Fewer cells than this have no room for many octaves.
+CELLS_FOR_OCTAVES = 100
 # How many octaves below an equal cell's width the relative cells reach, with many cells or few.
 OCTAVES, OCTAVES_OF_FEW = 14, 10
 # More cells an octave than this tell nothing that noise leaves standing.
 MOST_AN_OCTAVE = 16
+# Cells so many times wider than closer ones are divided by these.
+CLOSER = 1.5
 # Neighbouring cells that are counted as a group too: about half an octave, or a few equal cells.
 CELLS_A_GROUP = 8
 
@@ -90,16 +90,22 @@ def holds_one_value(grid: Grid) -> np.ndarray:
     return grid.atoms
 
 
-def fine_grid(column: Column, cells: int) -> Grid:
-    """The public grid of about `cells` cells for a numeric column with bounds."""
+def fine_grid(column: Column, cells: int, within: tuple[float, float] | None = None) -> Grid:
+    """The public grid of about `cells` cells for a numeric column with bounds.
+
+    Half of them divide the numbers `within` which most rows are known to lie, if that is known.
+    """
     low, high = column.low, column.high
     whole = column.kind != "continuous"
     if whole and high - low < cells:
         edges = np.arange(int(low), int(high) + 2, dtype=np.int64)
         return Grid(edges, 0.0, np.zeros(len(edges) - 1, dtype=bool))
     around_zero = column.kind in ("integer", "continuous")
-    width, found = _wide_edges(float(low), float(high), cells, around_zero, whole)
-    atoms = _atoms(low, high, cells, around_zero, whole)
+    wide = cells if within is None else cells // 2
+    width, found = _wide_edges(float(low), float(high), wide, around_zero, whole)
+    if within is not None:
+        found |= _closer_edges(found, float(low), float(high), within, cells - wide)
+    atoms = _atoms(low, high, around_zero, whole)
     if whole:
         found = {math.ceil(edge) for edge in found}
         found |= {edge for atom in atoms for edge in (atom, atom + 1)}
@@ -145,7 +151,7 @@ def _wide_edges(
         # Zero is nowhere near: all cells are equal.
         return 0.0, {low + place * (high - low) / cells for place in range(1, cells)}
     sides = (low < 0) + (high > 0)
-    octaves: float = OCTAVES if cells >= CELLS_FOR_SENTINELS else OCTAVES_OF_FEW
+    octaves: float = OCTAVES if cells >= CELLS_FOR_OCTAVES else OCTAVES_OF_FEW
     if whole:
         octaves = min(octaves, max(1.0, math.log2(width)))
     ratio = 2 ** (1 / min((cells - equal) / (octaves * sides), MOST_AN_OCTAVE))
@@ -159,11 +165,21 @@ def _wide_edges(
     return widest, found | {0.0}
 
 
-def _atoms(low: Any, high: Any, cells: int, around_zero: bool, whole: bool) -> set[Any]:
+def _closer_edges(
+    found: set[float], low: float, high: float, within: tuple[float, float], cells: int
+) -> set[float]:
+    """Edges of equal cells within some range, where those found so far are further apart."""
+    old = np.array(sorted({low, high, *(edge for edge in found if low < edge < high)}))
+    start, step = within[0], (within[1] - within[0]) / cells
+    edges = start + step * np.arange(cells + 1)
+    edges = edges[(edges > low) & (edges < high)]
+    apart = np.diff(old)[np.searchsorted(old, edges, side="right") - 1]
+    near = np.abs(edges[:, None] - old).min(axis=1) if len(edges) else edges
+    return set(edges[(apart > CLOSER * step) & (near > 0.25 * step)].tolist())
+
+
+def _atoms(low: Any, high: Any, around_zero: bool, whole: bool) -> set[Any]:
     found = {low, high}
     if around_zero and low <= 0 <= high:
         found.add(0 if whole else 0.0)
-    if around_zero and cells >= CELLS_FOR_SENTINELS:
-        kind = int if whole else float
-        found |= {kind(value) for value in SENTINELS if low < value < high}
     return found

@@ -47,6 +47,10 @@ COARSE_PART, FEWEST_COARSE = 0.5, 10
 CELLS_A_DEVIATION = 1.5
 FEWEST_CELLS, MOST_CELLS = 24, 400
 
+# The part of the share, and the cells, by which a column is first looked for between its bounds,
+# and the chance that noise alone is taken for it.
+WHERE_PART, ROUGH_CELLS, SEEN_BY_CHANCE = 0.15, 48, 0.05
+
 # Categories keep a code each, or those that stand clear do, up to a number within these: fewer are
 # never worth grouping, and more would leave the features of weights no room.
 FEWEST_CATEGORIES, MOST_CATEGORIES = 32, 400
@@ -64,8 +68,9 @@ def choose_bins(vault: Vault, share: Share | None = None) -> Schema:
 def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) -> Schema:
     """Count every open column in fine cells, and choose its coarse ones: its shape or grouping.
 
-    Charges one event for all columns together, and the number of rows if that is private. Where
-    there are too few rows for it, bins of equal width are chosen, and `share` is not spent.
+    Charges two events for all columns together, one to find them between their bounds and one to
+    count them, and the number of rows if that is private. Where there are too few rows for it, bins
+    of equal width are chosen, and `share` is not spent.
     """
     vault._require_unsettled()
     share = share_of(share)
@@ -79,14 +84,19 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
     ]
     schema = vault.schema.with_bins(_bins(useful))
     coarse = min(_bins(useful), max(_bins(COARSE_PART * useful), FEWEST_COARSE))
+    first, second = share.split(WHERE_PART, 1 - WHERE_PART)
     # A number is counted twice, in its cell and in the group of cells that it is in.
     tables = sum(2 if column.is_numeric else 1 for column in open_columns)
-    noise = count_noise(vault.budget, share, max(1, tables))
+    noise = count_noise(vault.budget, second, max(1, tables))
     cells = round(min(CELLS_A_DEVIATION * rows / noise.deviation, MOST_CELLS))
     if not open_columns or cells < FEWEST_CELLS:
         vault._settle(schema)
         return schema
-    grids = [fine_grid(column, cells) if column.is_numeric else None for column in open_columns]
+    ranges = _where(vault, [column for column in open_columns if column.is_numeric], first)
+    grids = [
+        fine_grid(column, cells, ranges[column.name]) if column.is_numeric else None
+        for column in open_columns
+    ]
     coded = [
         column if grid is None else provisional(column, grid)
         for column, grid in zip(open_columns, grids, strict=True)
@@ -101,11 +111,8 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
                 exact.append(np.bincount(grid.groups, counts[: column.cells]).astype(np.int64))
         return noise.add(source, np.concatenate(exact))
 
-    names = [column.name for column in open_columns]
-    asked = {"columns": names, "cells": cells}
-    query = f"fine cells of {', '.join(names[:3])}" + (
-        f" and {len(names) - 3} more" if len(names) > 3 else ""
-    )
+    asked = {"columns": [column.name for column in open_columns], "cells": cells}
+    query = f"fine cells of {_listed(open_columns)}"
     noised = vault._ask(query, noise.event, look, asked).astype(float)
     for column, grid, code in zip(open_columns, grids, coded, strict=True):
         counts, nulls, noised = np.split(noised, [code.cells, code.size])
@@ -123,6 +130,41 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
         schema = schema.replace(found)
     vault._settle(schema)
     return schema
+
+
+def _where(
+    vault: Vault, columns: list[Column], share: Share
+) -> dict[str, tuple[float, float] | None]:
+    """Between which numbers most rows of each column lie, from rough counts; None if unseen.
+
+    Bounds may be so generous that even fine cells are wider than all that a column has.
+    """
+    if not columns:
+        return {}
+    grids = [fine_grid(column, ROUGH_CELLS) for column in columns]
+    coded = [provisional(column, grid) for column, grid in zip(columns, grids, strict=True)]
+    noise = count_noise(vault.budget, share, len(columns))
+
+    def look(storage: Storage, source: Noise) -> np.ndarray:
+        exact = [storage.provisional_counts(column) for column in coded]
+        return noise.add(source, np.concatenate(exact))
+
+    asked = {"columns": [column.name for column in columns], "cells": ROUGH_CELLS}
+    noised = vault._ask(f"rough cells of {_listed(columns)}", noise.event, look, asked)
+    height = noise.exceeded_by_chance(ROUGH_CELLS, SEEN_BY_CHANCE)
+    found: dict[str, tuple[float, float] | None] = {}
+    for column, grid, code in zip(columns, grids, coded, strict=True):
+        counts, _, noised = np.split(noised, [code.cells, code.size])
+        seen = np.flatnonzero(counts > height)
+        found[column.name] = None
+        if len(seen):
+            found[column.name] = float(grid.edges[seen[0]]), float(grid.edges[seen[-1] + 1])
+    return found
+
+
+def _listed(columns: list[Column]) -> str:
+    names = [column.name for column in columns]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def most_codes(budget: Budget, columns: int, rows: int) -> int:
