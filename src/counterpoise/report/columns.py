@@ -7,6 +7,7 @@ categories, the chart stays small: neighbours are drawn together, and so are sma
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from counterpoise.analysis.replication import multiplier, standard_errors
 from counterpoise.report.charts import categories
 from counterpoise.report.histograms import Bars, find_atoms, groups, histogram
 from counterpoise.report.scales import Axis, axis_of, number_text
+from counterpoise.schema.bins import number
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 # More categories than this are shown as the largest, and the others together.
 MOST_CATEGORIES = 8
+# A bar of a column that has a shape holds this part of its rows or less, single values aside.
+SHAPE_BARS = 30
 # Longer texts, such as names of categories, are cut.
 MOST_LETTERS = 120
 # So many rows are shown as they are, and so many of their columns and letters.
@@ -36,8 +40,9 @@ _BLOCK = 65_536
 
 def column_card(release: Release, column: Column) -> dict[str, Any]:
     """A column of the synthetic table over its codes, without weights and with them."""
-    # The page shows every category for itself, whatever codes they share in relations.
-    stated, column = column, column.ungrouped
+    # The page shows every category for itself, and numbers by their shape, whatever codes they
+    # share in relations.
+    stated, column = column, as_drawn(column.ungrouped)
     schema = release.schema.plain.select([column.name]).replace(column)
     codes = schema.encode(release.table).codes[:, 0]
     plain = np.bincount(codes, minlength=column.size) / max(len(codes), 1)
@@ -55,6 +60,25 @@ def column_card(release: Release, column: Column) -> dict[str, Any]:
         # total variation: the part of the rows that the weights move to other values
         "moved": float(np.abs(plain - weighted).sum() / 2),
     }
+
+
+def as_drawn(column: Column) -> Column:
+    """The column in bars that follow its shape: none thinner than it has to be, none half empty."""
+    shape = column.shape
+    if shape is None:
+        return column
+    shares = np.array(shape.shares) / sum(shape.shares)
+    edges, held = [shape.edges[0]], 0.0
+    atoms = find_atoms(column.kind, np.array([number(edge) for edge in shape.edges]))
+    for place, share in enumerate(shares[:-1], start=1):
+        if share == 0 and atoms[place - 1]:
+            continue  # nobody has this value, so it is no end of a bar
+        held += share
+        ends = (share > 0) != (shares[place] > 0)
+        if ends or held >= 1 / SHAPE_BARS or share >= 1 / SHAPE_BARS <= shares[place]:
+            edges.append(shape.edges[place])
+            held = 0.0
+    return replace(column, bins=(*edges, shape.edges[-1]), shape=None)
 
 
 def known(column: Column) -> dict[str, Any]:
@@ -108,14 +132,19 @@ def _numbers(
     ends = edges[np.append(starts, cells)]
     group_of = np.searchsorted(starts, np.arange(column.size), side="right") - 1
     group_of[cells:] = -1
-    bars = Bars(
-        column.kind,
-        ends,
-        np.add.reduceat(plain[:cells], starts),
-        np.add.reduceat(weighted[:cells], starts),
-        _errors(release, group_of[codes], len(starts)),
-        find_atoms(column.kind, ends),
-    )
+    shares, own = (np.add.reduceat(each[:cells], starts) for each in (plain, weighted))
+    errors = _errors(release, group_of[codes], len(starts))
+    seen = np.flatnonzero((shares > 0) | (own > 0))
+    if len(seen) and ends[seen[-1] + 1] - ends[seen[0]] < (ends[-1] - ends[0]) / 2:
+        # Generous bounds would leave nothing to be seen but the emptiness between them.
+        part = slice(seen[0], seen[-1] + 1)
+        ends, shares, own, errors = (
+            ends[seen[0] : seen[-1] + 2],
+            shares[part],
+            own[part],
+            errors[part],
+        )
+    bars = Bars(column.kind, ends, shares, own, errors, find_atoms(column.kind, ends))
     drawn = f", drawn as {len(starts)} bars" if len(starts) < cells else ""
     axis = axis_of(bars.kind, bars.edges, bars.weighted, bars.atoms)
     if axis.turn is not None:

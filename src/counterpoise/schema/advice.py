@@ -145,7 +145,7 @@ def _on_texts(column: Column, texts: list[str]) -> Iterator[Advice]:
         yield Advice(
             column.name,
             f"it has {len(texts):,} categories: pay for a list of the frequent ones, or state the "
-            "public list and release with --fine, which lets rare ones share a code",
+            "public list, whose rare ones then share a code",
             "pay",
         )
 
