@@ -54,6 +54,8 @@ HARD_COLUMNS = [
             shape=Shape((0, 5e-324, 1, 30, 1e6 - 1e-9, 1e6), (3, 1, 1, 0, 1), 1e3),
             nullable=nullable,
         ),
+        Column.integer("powers", 0, 10**6, scale="log", atoms=(777,), nullable=nullable),
+        Column.continuous("ratio", -20, 8e5, bins=9, scale="log", step=0.01, nullable=nullable),
         Column.continuous("real", 0.1, 0.7, bins=1000, nullable=nullable),
         Column.continuous("far", 1e15, 1e15 + 3, nullable=nullable),
         Column.continuous("cut", -1, 1, bins=(-1, 0.1, 0.1 + 2**-53, 1), nullable=nullable),
@@ -123,9 +125,12 @@ def numeric_columns(draw, name):
     bins = draw(st.sampled_from([None, tuple(bounds)]) | st.integers(1, 70))
     if kind != "continuous" and not isinstance(bins, tuple) and draw(st.booleans()):
         bounds = bounds[:1]
+    scales = [None, "linear", "log"] if kind in ("integer", "continuous") else [None, "linear"]
     return Column(
         name,
         kind,
+        scale=draw(st.sampled_from(scales)),
+        atoms=draw(st.sampled_from([None, (bounds[0],), tuple(bounds[1:]) or None])),
         minimum=bounds[0],
         maximum=bounds[-1],
         bins=bins,

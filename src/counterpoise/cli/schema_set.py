@@ -30,6 +30,7 @@ Examples:
   counterpoise schema set draft.json age --minimum 0 --maximum 110 --required
   counterpoise schema set draft.json ward --categories north,south,other --other other
   counterpoise schema set draft.json admitted --type date --minimum 2020-01-01
+  counterpoise schema set draft.json charge --scale log --atoms 0,99999 --step 0.01
 """
 # As a Table Schema has them, as we say, and whether the values are categories, in order.
 _TYPES: dict[str, dict[str, Any]] = {
@@ -42,6 +43,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "ordered": {"type": "string", "categoriesOrdered": True},
 }
 _NUMBERS = ("integer", "number")
+_CODING = ("scale", "atoms", "step")
 # A way to take back what was stated, for those that have a default.
 _UNSTATED = ""
 
@@ -53,6 +55,9 @@ _UNSTATED = ""
 @click.option("--minimum", metavar="VALUE", help="The least, known without looking; or a date.")
 @click.option("--maximum", metavar="VALUE", help="The largest.")
 @click.option("--bins", metavar="N|EDGES", help="A number, or edges: 0,18,65,110. '' for none.")
+@click.option("--scale", metavar="log|linear", help="Cells by ratio, or of one width. '' for none.")
+@click.option("--atoms", metavar="A,B,C", help="Values that many rows have: 0,99999. '' for none.")
+@click.option("--step", metavar="VALUE", help="What numbers are multiples of: 0.01. '' for none.")
 @click.option("--categories", metavar="A,B,C", help="All categories; with commas: 'a,\"b, c\"'.")
 @click.option("--other", metavar="CATEGORY", help="Takes what is not listed. '' for none.")
 @click.option("--required/--nullable", "required", default=None, help="Without nulls, or with.")
@@ -65,6 +70,9 @@ def set_values(
     minimum: str | None,
     maximum: str | None,
     bins: str | None,
+    scale: str | None,
+    atoms: str | None,
+    step: str | None,
     categories: str | None,
     other: str | None,
     required: bool | None,
@@ -87,6 +95,9 @@ def set_values(
         "maximum": maximum,
         "enum": categories,
         "bins": bins,
+        "scale": scale,
+        "atoms": atoms,
+        "step": step,
         "other": other,
         "required": required,
         "unit": unit,
@@ -117,6 +128,10 @@ def _changed(old: Column, field: dict[str, Any], stated: dict[str, Any]) -> dict
     if stated["bins"] is not None:
         _refuse(old, in_categories, "bins belong to numbers and dates", "--type integer")
         _put(field, "bins", _bins(old, type_, stated["bins"]))
+    for key in _CODING:
+        if stated[key] is not None:
+            _refuse(old, in_categories, f"{key} belongs to numbers and dates", "--type number")
+            _put(field, key, _coding(old, key, type_, stated[key]))
     if stated["enum"] is not None:
         is_number = type_ not in ("string", "integer", "boolean") or old.is_numeric
         is_number = is_number and stated["type"] is None
@@ -161,8 +176,12 @@ def _change_type(
         for key in ("minimum", "maximum"):
             constraints.pop(key, None)
             marks.pop(key, None)
-        field.pop("bins", None)
-        marks.pop("bins", None)
+        for key in ("bins", *_CODING):
+            field.pop(key, None)
+            marks.pop(key, None)
+    if to != "number":
+        field.pop("step", None)
+        marks.pop("step", None)
     if to not in ("string", "ordered") or before != "string":
         # Numbers have no categories, and those of other types are other values.
         constraints.pop("enum", None)
@@ -208,6 +227,14 @@ def _bins(column: Column, type_: str, text: str) -> Any:
             rule = "bins must be a whole number, or edges with commas between them"
             raise SchemaError(f"column {column.name!r}: {rule}") from None
     return [_bound(column, "an edge", type_, part) for part in parts]
+
+
+def _coding(column: Column, key: str, type_: str, text: str) -> Any:
+    if text == _UNSTATED:
+        return None
+    if key == "atoms":
+        return [_bound(column, "an atom", type_, part.strip()) for part in text.split(",")]
+    return _bound(column, "a step", type_, text) if key == "step" else text
 
 
 def _categories(column: Column, type_: str, text: str) -> list[Any]:
@@ -262,7 +289,7 @@ def _refuse(column: Column, is_wrong: bool, rule: str, way_out: str) -> None:
 
 def _differences(old: Column, new: Column, stated: list[str]) -> list[str]:
     """A line for each value that was stated, or went, with what it was."""
-    from counterpoise.cli.schema_table import value_text
+    from counterpoise.cli.schema_table import coding_text, value_text
 
     was, now = dict(old.sources), dict(new.sources)
     said = []
@@ -284,6 +311,10 @@ def _differences(old: Column, new: Column, stated: list[str]) -> list[str]:
             said.append(f"{new.name}.{key}: {before}{origin} -> {after}{ending}")
     for key in ("other", "unit"):
         before, after = getattr(old, key), getattr(new, key)
+        if before != after:
+            said.append(f"{new.name}.{key}: {before or 'none'} -> {after or 'none'}")
+    for key in _CODING:
+        before, after = coding_text(old, key), coding_text(new, key)
         if before != after:
             said.append(f"{new.name}.{key}: {before or 'none'} -> {after or 'none'}")
     return said

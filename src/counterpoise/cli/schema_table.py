@@ -139,6 +139,7 @@ def _cells(column: Column) -> tuple[str, ...]:
 
     bound = {key: cell(key, value_text(column, key)) for key in ("minimum", "maximum")}
     listed = column.category_type is not None and column.category_type != "boolean"
+    has_codes = column.is_numeric or column.grouping is not None
     return (
         column.name,
         cell("type", column_type(column)),
@@ -146,9 +147,30 @@ def _cells(column: Column) -> tuple[str, ...]:
         bound["maximum"] if column.is_numeric else "",
         cell("enum", value_text(column, "enum")) if listed else "",
         cell("required", "yes" if column.nullable else "no"),
-        cell("bins", _bins(column)) if column.is_numeric or column.grouping else "",
+        _coding(column, cell("bins", _bins(column))) if has_codes else "",
         ", ".join(_unsettled(column)),
     )
+
+
+def coding_text(column: Column, key: str) -> str:
+    """The scale, the atoms or the step of a column as text; empty where none is stated.
+
+    >>> from counterpoise.schema import Column
+    >>> coding_text(Column.continuous("pay", 0, 1e6, atoms=(0, 99_999)), "atoms")
+    '0, 99999'
+    """
+    stated = getattr(column, key)
+    if stated is None:
+        return ""
+    listed = stated if isinstance(stated, tuple) else (stated,)
+    return ", ".join(f"{each:.15g}" if isinstance(each, float) else str(each) for each in listed)
+
+
+def _coding(column: Column, bins: str) -> str:
+    """The bins, and what else is stated of the coding: `auto, log, atoms 0, 99999`."""
+    texts = {key: coding_text(column, key) for key in ("scale", "atoms", "step")}
+    stated = [text if key == "scale" else f"{key} {text}" for key, text in texts.items() if text]
+    return ", ".join([bins, *stated])
 
 
 def _bins(column: Column) -> str:

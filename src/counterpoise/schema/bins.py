@@ -61,7 +61,7 @@ def most_bins(kind: str, low: int | float, high: int | float) -> int:
 def bin_codes(column: Column, values: np.ndarray) -> np.ndarray:
     """The codes of values that lie within the bounds of a numeric column."""
     low, high, cells = column.low, column.high, column.cells
-    stated = numbers(column.bins)
+    stated = column.stated_edges
     if stated is not None:
         return np.searchsorted(np.array(stated[1:-1]), values, side="right").astype(np.int32)
     return _equal_width_codes(column.kind, low, high, cells, values)

@@ -26,6 +26,7 @@ from counterpoise.schema.normal_form import Bound, refusal
 from counterpoise.schema.rules import Category, check_text, sorted_sources
 from counterpoise.schema.shape import Shape, checked_shape
 from counterpoise.schema.spelling import PLAIN, Spelling
+from counterpoise.schema.stated_coding import ratio_edges
 
 CATEGORY_KINDS = ("categorical", "ordinal")
 NUMERIC_KINDS = ("integer", "continuous", "date", "datetime")
@@ -45,7 +46,8 @@ class Column:
     `other` names the category that takes values which are not listed. `bins` is a number of bins
     of equal width, or a tuple of edges from `minimum` to `maximum`; unstated, it has a default.
     `shape` says how values lie within stated edges, and `grouping` which of many categories share
-    a code, where a paid answer told it.
+    a code, where a paid answer told it. `scale` ("log", "linear"), `atoms` and `step` say of
+    numbers how they are spread, which values many rows have, and what all are multiples of.
     `sources` says where stated values came from ("data", "public", "paid"); what has no mark is
     public. `category_type` ("string", "integer", "boolean") follows from the categories, and is
     stated only when they are not. `spelling` says how text is read, where that is not plain;
@@ -71,6 +73,9 @@ class Column:
     expression: str | None = None
     shape: Shape | None = None
     grouping: Grouping | None = None
+    scale: str | None = None
+    atoms: tuple[Bound, ...] | None = None
+    step: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -97,6 +102,7 @@ class Column:
                 self._set(grouping=checked_grouping(self, self.grouping))
         else:
             self._set(**normal_form.of_bounds(self))
+            self._set(**normal_form.checked_coding(self))
             normal_form.check_bounds(self)
             if self.shape is not None:
                 self._set(shape=checked_shape(self, self.shape))
@@ -369,12 +375,27 @@ class Column:
             return self.grouping.groups
         if self.categories is not None:
             return len(self.categories)
-        if isinstance(self.bins, tuple):
-            return len(self.bins) - 1
+        stated = self.stated_edges
+        if stated is not None:
+            return len(stated) - 1
         room = geometry.most_bins(self.kind, self.low, self.high)
         if self.bins is None and self.kind == "integer" and room <= MAX_INTEGER_VALUES:
             return room
+        assert not isinstance(self.bins, tuple)
         return min(self.bins or DEFAULT_BINS, room)
+
+    @property
+    def stated_edges(self) -> tuple[int | float, ...] | None:
+        """Edges on the numeric scale: as stated, or of equal ratio; None for bins of equal width.
+
+        >>> Column.continuous("dose", 1, 1000, bins=3, scale="log").stated_edges
+        (1.0, 10.0, 100.0, 1000.0)
+        """
+        if isinstance(self.bins, tuple):
+            return geometry.numbers(self.bins)
+        if self.scale != "log" or self.has_single_values:
+            return None
+        return ratio_edges(self.kind, self.low, self.high, self.bins or DEFAULT_BINS)
 
     @property
     def size(self) -> int:
@@ -398,9 +419,7 @@ class Column:
         """
         if not self.is_numeric:
             raise SchemaError(f"column {self.name!r} is {self.kind} and has no edges")
-        return geometry.edges(
-            self.kind, self.low, self.high, self.cells, geometry.numbers(self.bins)
-        )
+        return geometry.edges(self.kind, self.low, self.high, self.cells, self.stated_edges)
 
     def code_labels(self) -> tuple[str, ...]:
         """A short text for every code but null's, for charts and tables.

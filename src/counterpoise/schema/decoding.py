@@ -24,6 +24,7 @@ from counterpoise.schema.row_rules import complete, restored_identifier
 from counterpoise.schema.rules import LARGEST_INTEGER
 from counterpoise.schema.schema import Schema
 from counterpoise.schema.shape import draw_within
+from counterpoise.schema.stated_coding import on_step
 from counterpoise.schema.tables import check_columns, read_table
 
 
@@ -109,9 +110,9 @@ def _draw_floats(column: Column, codes: np.ndarray, rng: np.random.Generator) ->
     # Rounding can carry a value over the edge of its bin: put it back inside.
     strayed = bin_codes(column, values) != codes
     if strayed.any():
-        stated = isinstance(column.bins, tuple)
+        stated = column.stated_edges is not None
         values[strayed] = left[strayed] + (0.0 if stated else 0.5) * width[strayed]
-    return values
+    return values if column.step is None else on_step(column, values, codes)
 
 
 def _categories(column: Column, places: np.ndarray, nulls: np.ndarray) -> Any:

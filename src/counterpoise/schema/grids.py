@@ -3,9 +3,10 @@
 Equal cells between the bounds resolve a column whose bounds are right. Where they are generous, or
 the column is skewed, most values lie in the equal cells next to zero; so these are cut again, into
 cells that shrink towards zero by a constant ratio. A hundred times wider bounds then cost a few
-octaves of cells, not a hundred times the width of each. Values that often stand for many rows,
-zero and the bounds, have cells of their own: atoms. All of it follows from the bounds and a number
-of cells, and from where most rows were found to be by an answer that was paid for; so it is public.
+octaves of cells, not a hundred times the width of each. A column may state one of the two for all
+of its range. Values that often stand for many rows, zero, the bounds and those that are stated,
+have cells of their own: atoms. All of it follows from the schema, a number of cells, and from where
+most rows were found to be by an answer that was paid for; so it is public.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterpoise.schema.bins import EPOCH, EPOCH_DAY
+from counterpoise.schema.bins import EPOCH, EPOCH_DAY, number
+from counterpoise.schema.stated_coding import nearest_to_zero
 
 if TYPE_CHECKING:
     from counterpoise.schema.column import Column
 
-# Fewer cells than this have no room for many octaves.
-CELLS_FOR_OCTAVES = 100
 # How many octaves below an equal cell's width the relative cells reach, with many cells or few.
+MANY_CELLS = 100
 OCTAVES, OCTAVES_OF_FEW = 14, 10
 # More cells an octave than this tell nothing that noise leaves standing.
 MOST_AN_OCTAVE = 16
@@ -50,10 +51,10 @@ class Grid:
         relative = is_relative(left, right, self.relative_below)
         inner = np.where(relative, np.minimum(np.abs(left), np.abs(right)), 1.0)
         outer = np.where(relative, np.maximum(np.abs(left), np.abs(right)), 2.0)
-        # A sliver, as a bound next to zero leaves it, counts as this wide: its square has to be
-        # seen beside those of the others.
-        sizes = np.maximum((right - left) / np.max(right - left), 1e-6)
-        return np.where(self.atoms, 1.0, np.where(relative, np.log2(outer / inner), sizes))
+        sizes = np.where(relative, np.log2(outer / inner), (right - left) / np.max(right - left))
+        # A sliver, as a bound next to zero or to an edge leaves it, counts as this wide: its square
+        # has to be seen beside those of the others.
+        return np.where(self.atoms, 1.0, np.maximum(sizes, 1e-6))
 
     @property
     def zones(self) -> np.ndarray:
@@ -101,11 +102,17 @@ def fine_grid(column: Column, cells: int, within: tuple[float, float] | None = N
         edges = np.arange(int(low), int(high) + 2, dtype=np.int64)
         return Grid(edges, 0.0, np.zeros(len(edges) - 1, dtype=bool))
     around_zero = column.kind in ("integer", "continuous")
-    wide = cells if within is None else cells // 2
-    width, found = _wide_edges(float(low), float(high), wide, around_zero, whole)
-    if within is not None:
+    wide = cells if within is None or column.scale == "log" else cells // 2
+    if column.scale == "log":
+        width, found = _relative_edges(float(low), float(high), wide, whole)
+    elif column.scale == "linear":
+        width, found = 0.0, _equal_edges(float(low), float(high), wide)
+    else:
+        width, found = _wide_edges(float(low), float(high), wide, around_zero, whole)
+    if within is not None and wide < cells:
         found |= _closer_edges(found, float(low), float(high), within, cells - wide)
     atoms = _atoms(low, high, around_zero, whole)
+    atoms |= {atom for atom in map(number, column.atoms or ()) if low < atom < high}
     if whole:
         found = {math.ceil(edge) for edge in found}
         found |= {edge for atom in atoms for edge in (atom, atom + 1)}
@@ -133,12 +140,28 @@ def stated(column: Column, edges: np.ndarray) -> tuple[Any, ...]:
     return (*inner, column.maximum)
 
 
-def _bound(kind: str, number: Any) -> Any:
+def _bound(kind: str, place: Any) -> Any:
     if kind == "date":
-        return Date.fromordinal(number + EPOCH_DAY)
+        return Date.fromordinal(place + EPOCH_DAY)
     if kind == "datetime":
-        return EPOCH + timedelta(microseconds=number)
-    return number
+        return EPOCH + timedelta(microseconds=place)
+    return place
+
+
+def _equal_edges(low: float, high: float, cells: int) -> set[float]:
+    return {low + place * (high - low) / cells for place in range(1, cells)}
+
+
+def _relative_edges(low: float, high: float, cells: int, whole: bool) -> tuple[float, set[float]]:
+    """The distance of the farther bound from zero, and the edges of relative cells up to there."""
+    nearest, farthest = nearest_to_zero(low, high, whole), max(abs(low), abs(high))
+    octaves = math.log2(farthest / nearest)
+    sides = (low < 0) + (high > 0)
+    count = math.ceil(octaves * min(cells / (max(octaves, 1e-9) * sides), MOST_AN_OCTAVE))
+    # The last is a bound, and so is the first where zero is none of the values.
+    first = 0 if low <= 0 <= high else 1
+    edges = {nearest * 2 ** (octaves * place / max(1, count)) for place in range(first, count)}
+    return farthest, {sign * edge for edge in edges for sign in (-1.0, 1.0)} | {0.0}
 
 
 def _wide_edges(
@@ -149,9 +172,9 @@ def _wide_edges(
     width = (high - low) / equal
     if not around_zero or (min(abs(low), abs(high)) >= width and low * high > 0):
         # Zero is nowhere near: all cells are equal.
-        return 0.0, {low + place * (high - low) / cells for place in range(1, cells)}
+        return 0.0, _equal_edges(low, high, cells)
     sides = (low < 0) + (high > 0)
-    octaves: float = OCTAVES if cells >= CELLS_FOR_OCTAVES else OCTAVES_OF_FEW
+    octaves: float = OCTAVES if cells >= MANY_CELLS else OCTAVES_OF_FEW
     if whole:
         octaves = min(octaves, max(1.0, math.log2(width)))
     ratio = 2 ** (1 / min((cells - equal) / (octaves * sides), MOST_AN_OCTAVE))

@@ -37,6 +37,11 @@ MAX_BINS = 1_000_000
 # Outside these the width of a bin, or its reciprocal, is not a float64.
 NARROWEST_RANGE, WIDEST_RANGE = 1e-300, 1e300
 
+CODING = ("scale", "atoms", "step")
+SCALES = ("linear", "log")
+# Each atom costs a cell; a column of more such values is one of categories.
+MOST_ATOMS = 100
+
 _CATEGORY_TYPES: dict[type, str] = {bool: "boolean", int: "integer", str: "string"}
 
 
@@ -45,6 +50,7 @@ def of_identifier(column: Column) -> dict[str, Any]:
     for key in ("categories", "other", "grouping", "minimum", "maximum", "bins", "shape"):
         if getattr(column, key) is not None:
             raise refusal(column, f"{key} belongs to columns that are read, not to an identifier")
+    refuse_coding(column, "this one is an identifier")
     if column.nullable:
         raise refusal(column, "an identifier is never null")
     stated = "integer" if column.category_type is None else column.category_type
@@ -58,6 +64,7 @@ def of_categories(column: Column) -> dict[str, Any]:
     for key in ("minimum", "maximum", "bins", "shape"):
         if getattr(column, key) is not None:
             raise refusal(column, f"{key} belongs to numeric columns, this one is {column.kind}")
+    refuse_coding(column, f"this one is {column.kind}")
     categories, stated = column.categories, column.category_type
     if stated is not None and (
         not isinstance(stated, str) or stated not in _CATEGORY_TYPES.values()
@@ -106,6 +113,22 @@ def of_bounds(column: Column) -> dict[str, Any]:
         stated = listed(None if is_number(bins) else bins, f"column {column.name!r}: {rule}")
         found["bins"] = edges(column, stated)
     return found
+
+
+def checked_coding(column: Column) -> dict[str, Any]:
+    """The scale, the atoms and the step of a numeric column, in the one form that columns keep."""
+    return {
+        "scale": _checked_scale(column),
+        "atoms": _checked_atoms(column),
+        "step": _checked_step(column),
+    }
+
+
+def refuse_coding(column: Column, of: str) -> None:
+    """Raise a SchemaError if a column that has no numeric coding states one."""
+    for key in CODING:
+        if getattr(column, key) is not None:
+            raise refusal(column, f"{key} belongs to numeric columns, {of}")
 
 
 def check_bounds(column: Column) -> None:
@@ -157,6 +180,7 @@ def check_unmodelled(column: Column) -> None:
             "what is derived is a number, a date or true/false: state the type number, "
             "integer, date, datetime or boolean",
         )
+    refuse_coding(column, "this one is derived")
     if column.other is not None:
         raise refusal(column, "other belongs to columns that are read, this one is derived")
 
@@ -210,3 +234,51 @@ def _naive(column: Column, value: DateTime) -> DateTime:
     except OverflowError:
         raise refusal(column, "a bound lies outside the years 1 to 9999 in UTC") from None
     return DateTime(*naive.timetuple()[:6], naive.microsecond)
+
+
+def _checked_scale(column: Column) -> str | None:
+    scale = column.scale
+    if scale is None:
+        return None
+    if not isinstance(scale, str) or scale not in SCALES:
+        raise refusal(column, f"a scale is {' or '.join(map(repr, SCALES))}")
+    if scale == "log" and column.kind not in ("integer", "continuous"):
+        raise refusal(
+            column,
+            "days and moments have no zero, so no ratio either; leave the scale out",
+        )
+    return scale
+
+
+def _checked_atoms(column: Column) -> tuple[Any, ...] | None:
+    if column.atoms is None:
+        return None
+    rule = f"column {column.name!r}: atoms must be a list of values"
+    found = edges(column, listed(column.atoms, rule))
+    if not found or len(set(found)) < len(found) or len(found) > MOST_ATOMS:
+        raise refusal(column, f"atoms must be up to {MOST_ATOMS} values, each there once")
+    paid = {key for key, source in column.sources if source == "paid"}
+    # Bounds that are paid for may come to lie anywhere, and stated edges leave atoms no say.
+    for key, sign in (("minimum", 1), ("maximum", -1)):
+        bound: Any = getattr(column, key)
+        if bound is None or key in paid or isinstance(column.bins, tuple):
+            continue
+        least = sign * geometry.number(bound)
+        beyond = [atom for atom in found if sign * geometry.number(atom) < least]
+        if beyond:
+            raise refusal(column, f"the atom {beyond[0]} lies beyond the {key}, {bound}")
+    return tuple(sorted(found))
+
+
+def _checked_step(column: Column) -> float | None:
+    if column.step is None:
+        return None
+    if column.kind != "continuous":
+        raise refusal(column, f"a step belongs to type number, this column is {column.kind}")
+    step = finite_number(column.step) if is_number(column.step) else None
+    if step is None or step <= 0:
+        raise refusal(column, "a step is a number above zero, such as 0.01")
+    fits_often = column.minimum is None or column.maximum is None or isinstance(column.bins, tuple)
+    if not fits_often and column.high - column.low < step:
+        raise refusal(column, "the step is wider than maximum - minimum")
+    return step

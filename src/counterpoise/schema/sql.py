@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from counterpoise.schema import bins as geometry
 from counterpoise.schema.column import Column
 from counterpoise.schema.quoting import quote_name, quote_text
 from counterpoise.schema.rules import LARGEST_INTEGER, texts
@@ -135,7 +134,7 @@ def _clamped(column: Column, value: str) -> str:
 
 def _bin_code(column: Column, value: str) -> str:
     cells = column.cells
-    stated = geometry.numbers(column.bins)
+    stated = column.stated_edges
     if cells == 1:
         return "0"
     if stated is not None:

@@ -1,9 +1,9 @@
 """Columns as a Table Schema, the JSON of the Data Package standard, and back, without loss.
 
 Types, bounds, categories and nulls stand where the standard has them (`type`, `constraints`,
-`categoriesOrdered`, `missingValues`); what it has no place for (`bins`, `shape`, `unit`,
-`other`, `grouping`, `source`, `derived`, `role`, `checks`) stands beside them, where other readers
-ignore it.
+`categoriesOrdered`, `missingValues`); what it has no place for (`bins`, `shape`, `scale`, `atoms`,
+`step`, `unit`, `other`, `grouping`, `source`, `derived`, `role`, `checks`) stands beside them,
+where other readers ignore it.
 https://datapackage.org/standard/table-schema/
 """
 
@@ -99,6 +99,12 @@ def _describe_column(column: Column) -> dict[str, Any]:
         field["bins"] = [_to_json(column, edge) for edge in column.bins]
     elif column.bins is not None:
         field["bins"] = column.bins
+    if column.scale is not None:
+        field["scale"] = column.scale
+    if column.atoms is not None:
+        field["atoms"] = [_to_json(column, atom) for atom in column.atoms]
+    if column.step is not None:
+        field["step"] = column.step
     if column.shape is not None:
         field["shape"] = {
             "edges": [_to_json(column, edge) for edge in column.shape.edges],
@@ -149,6 +155,9 @@ def _parse_field(field: Any) -> Column:
         "unit": field.get("unit", spelling.unit),
         "spelling": spelling,
         "expression": field.get("derived"),
+        "scale": field.get("scale"),
+        "atoms": _edges(name, type_, field.get("atoms"), spelling),
+        "step": field.get("step"),
     }
     bounds: dict[str, Any] = {key: constraints.get(key) for key in ("minimum", "maximum")}
     if type_ == "time" and "paid" not in str(field.get("source")):
@@ -180,20 +189,24 @@ def _parse_field(field: Any) -> Column:
             raise SchemaError(
                 f"column {name!r}: categories (enum) belong to type {', '.join(_CATEGORY_TYPES)}"
             )
-        bins = field.get("bins")
         column = Column(
             name,
             "integer" if type_ == "time" else _KINDS[type_],
             other=field.get("other"),
-            bins=tuple(_from_json(name, type_, edge, spelling) for edge in bins)
-            if isinstance(bins, list)
-            else bins,
+            bins=_edges(name, type_, field.get("bins"), spelling),
             minimum=_from_json(name, type_, bounds["minimum"], spelling),
             maximum=_from_json(name, type_, bounds["maximum"], spelling),
             shape=_shape(name, type_, field.get("shape"), spelling),
             **common,
         )
     return column.with_sources(_marks(column, field, constraints))
+
+
+def _edges(name: str, type_: str, value: Any, spelling: Spelling) -> Any:
+    """A list of values of a column; whatever else stands for it as it is."""
+    if not isinstance(value, list):
+        return value
+    return tuple(_from_json(name, type_, each, spelling) for each in value)
 
 
 def _shape(name: str, type_: str, value: Any, spelling: Spelling) -> Shape | None:
