@@ -164,7 +164,10 @@ def test_the_domain_costs_its_share_and_its_delta_whatever_is_open():
 
 @EVERY
 def test_fine_cells_reveal_all_that_they_are_charged(share, budget):
-    """One record is one count in each open column, null or not."""
+    """One record is one count in each open column, and one more in a group where it has a number.
+
+    A number that is null is in no group, so it reveals less.
+    """
     columns = [
         Column.continuous("x", -1, 1),
         Column.integer("y", 0, 900, nullable=True),

@@ -171,10 +171,12 @@ def places_within(column: Column, cells: np.ndarray, units: np.ndarray) -> np.nd
     left, right = edges[cell], edges[cell + 1]
     values = column.low + units * float(column.high - column.low)
     relative = is_relative(left, right, shape.relative_below)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.log(values / left) / np.log(right / left)
-        inner = np.where(relative, ratio, (values - left) / (right - left))
-    inner = np.clip(np.nan_to_num(inner, nan=0.5), 0.0, 1.0)
+    # Far out between bounds of any size, neither scale is to be asked for the other's cells.
+    begin, end = np.where(relative, left, 1.0), np.where(relative, right, 2.0)
+    ratio = np.where(relative & (values * begin > 0), values, begin) / begin
+    width = np.where(right > left, right - left, 1.0)
+    inner = np.where(relative, np.log(ratio) / np.log(end / begin), (values - left) / width)
+    inner = np.clip(inner, 0.0, 1.0)
     shares, pieces = np.array(shape.shares), np.array(shape.pieces or [-1] * len(shape.shares))
     before, whole = np.zeros(len(shares)), np.ones(len(shares))
     for piece in set(pieces.tolist()) - {-1}:
