@@ -11,6 +11,7 @@ from counterpoise.schema.files import as_relation, private_errors
 from counterpoise.schema.frequencies import grouped
 from counterpoise.schema.grids import fine_grid, provisional
 from counterpoise.schema.grouping import Grouping
+from counterpoise.schema.heaps import described, with_candidates
 from counterpoise.schema.noisy_cells import NoisyCells
 from counterpoise.schema.pieces import denoised, settled
 from counterpoise.schema.schema import Schema
@@ -47,6 +48,7 @@ __all__ = [
     "code_expression",
     "convert",
     "denoised",
+    "described",
     "draft_schema",
     "fine_grid",
     "grouped",
@@ -58,6 +60,7 @@ __all__ = [
     "text_expression",
     "unit_expression",
     "value_expression",
+    "with_candidates",
     "write_csv",
     "write_parquet",
 ]

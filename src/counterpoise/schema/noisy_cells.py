@@ -30,11 +30,22 @@ class NoisyCells:
         cls, counts: np.ndarray, in_groups: np.ndarray, groups: np.ndarray, deviation: float
     ) -> NoisyCells:
         """Counts of cells and of groups, all with the same noise, put together."""
-        variances = np.full(len(counts), deviation**2)
-        shrunk = 1 / (deviation**2 + np.bincount(groups, variances))
+        same = (np.full(len(each), deviation**2) for each in (counts, in_groups))
+        return cls.joined(counts, in_groups, groups, *same)
+
+    @classmethod
+    def joined(
+        cls,
+        counts: np.ndarray,
+        in_groups: np.ndarray,
+        groups: np.ndarray,
+        variances: np.ndarray,
+        of_groups: np.ndarray,
+    ) -> NoisyCells:
+        """Counts of cells and of groups, with a variance each, put together."""
+        shrunk = 1 / (of_groups + np.bincount(groups, variances))
         left = (in_groups - np.bincount(groups, counts)) * shrunk
-        known = np.full(len(in_groups), deviation**-2)
-        return cls(counts + variances * left[groups], variances, groups, shrunk, known)
+        return cls(counts + variances * left[groups], variances, groups, shrunk, 1 / of_groups)
 
     @classmethod
     def alone(cls, counts: np.ndarray, deviation: float) -> NoisyCells:

@@ -52,7 +52,24 @@ class Denoised:
 
 
 def denoised(grid: Grid, answer: NoisyCells, total: float) -> Denoised:
-    """Rows in each cell of a grid, from noisy counts of them, about `total` in all."""
+    """Rows in each cell of a grid, from noisy counts of them, about `total` in all.
+
+    Where none stand out of the noise, they are spread over the range.
+    """
+    found = standing(grid, answer, total)
+    if found is not None:
+        return found
+    even = np.diff(grid.edges.astype(float))
+    return Denoised(even, np.zeros(len(even), dtype=int), np.zeros(1), np.ones(1))
+
+
+def standing(
+    grid: Grid, answer: NoisyCells, total: float, variance: float = 0.0, goes_on: bool = True
+) -> Denoised | None:
+    """Rows in each cell of a grid as far as they stand out of the noise; None where none do.
+
+    `variance` is that of the total, and what `goes_on` has tails beyond what stands.
+    """
     zones, size = grid.zones, len(answer)
     price = PRICE * math.log(size)
     rows, scores = np.zeros(size), np.zeros(size)
@@ -74,12 +91,12 @@ def denoised(grid: Grid, answer: NoisyCells, total: float) -> Denoised:
         stands[start:end], pieces[start:end] = True, start
         _extend(grid, answer, total, rows, stands, pieces)
     if not stands.any():
-        even = np.diff(grid.edges.astype(float))
-        return Denoised(even, np.zeros(size, dtype=int), np.zeros(1), np.ones(1))
+        return None
     pieces[~stands] = -1
-    tails = [tail(grid, answer, rows, pieces, side) for side in (-1, 1)]
+    sides = (-1, 1) if goes_on else ()
+    tails = [tail(grid, answer, rows, pieces, side) for side in sides]
     held = [found for found in tails if found]
-    return _described(grid, answer, total, rows, pieces, held)
+    return _described(grid, answer, total, variance, rows, pieces, held)
 
 
 def _error_of(answer: NoisyCells, chosen: np.ndarray) -> float:
@@ -96,6 +113,7 @@ def _described(
     grid: Grid,
     answer: NoisyCells,
     total: float,
+    variance: float,
     rows: np.ndarray,
     pieces: np.ndarray,
     tails: list[Tail],
@@ -115,9 +133,10 @@ def _described(
         rows += found.rows
         pieces[found.rows > 0] = first
         errors[first], slopes[first] = found.error, 1.0
-    # What is missing from the total, or too much, is the pieces' in the proportion of their errors.
+    # What is missing from the total, or too much, is the pieces' in the proportion of their errors,
+    # and the total's own.
     masses = np.bincount(np.maximum(pieces, 0), rows, minlength=len(rows))
-    missing = (total - rows.sum()) * errors**2 / max(float((errors**2).sum()), 1e-300)
+    missing = (total - rows.sum()) * errors**2 / max(float((errors**2).sum()) + variance, 1e-300)
     scales = np.divide(masses + missing, masses, out=np.zeros_like(masses), where=masses > 0)
     rows = np.where(pieces >= 0, rows * np.maximum(scales, LEAST_SCALE)[np.maximum(pieces, 0)], 0.0)
     used, numbers = np.unique(pieces, return_inverse=True)
@@ -325,16 +344,17 @@ def coarse_starts(grid: Grid, rows: np.ndarray, count: int) -> np.ndarray:
         # A cell begins where the next whole number is reached, as nearly as fine cells allow.
         marks = [first + 1 + int(np.argmin(np.abs(reached - k))) for k in range(1, wanted)]
         starts |= {mark for mark in marks if first < mark < last}
-    return _joined(np.array(sorted(starts)), alone, shares, 1 / (4 * count))
+    return _joined(np.array(sorted(starts)), alone, shares, count)
 
 
-def _joined(starts: np.ndarray, alone: np.ndarray, shares: np.ndarray, least: float) -> np.ndarray:
+def _joined(starts: np.ndarray, alone: np.ndarray, shares: np.ndarray, count: int) -> np.ndarray:
     """Join coarse cells of too few rows with the smaller neighbour, atoms last.
 
     What is all but empty joins even an atom: rows that noise alone puts there would lie anywhere
-    between it and a generous bound, and the shape still tells which value has the rows.
+    between it and a generous bound, and the shape still tells which value has the rows. So does a
+    small cell where there are more than asked for, as between many heaps.
     """
-    cells = starts.tolist()
+    cells, least = starts.tolist(), 1 / (4 * count)
     while len(cells) > 2:
         ends = [*cells[1:], len(shares)]
         held = [shares[start:end].sum() for start, end in zip(cells, ends, strict=True)]
@@ -343,8 +363,9 @@ def _joined(starts: np.ndarray, alone: np.ndarray, shares: np.ndarray, least: fl
         small.sort(key=lambda place: held[place])
         for place in small:
             beside = [other for other in (place - 1, place + 1) if 0 <= other < len(cells)]
-            wide = [other for other in beside if not single[other]]
-            beside = wide or (beside if held[place] < ALL_BUT_EMPTY * least else [])
+            others = [other for other in beside if not single[other]]
+            joins = held[place] < ALL_BUT_EMPTY * least or len(cells) > count
+            beside = others or (beside if joins else [])
             if beside:
                 partner = min(beside, key=lambda other: held[other])
                 cells.pop(max(place, partner))

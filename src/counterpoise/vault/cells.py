@@ -17,13 +17,13 @@ import numpy as np
 
 from counterpoise.schema import (
     Column,
-    NoisyCells,
     Schema,
-    denoised,
+    described,
     fine_grid,
     grouped,
     provisional,
     settled,
+    with_candidates,
 )
 from counterpoise.vault.asked import share_of
 from counterpoise.vault.budget import Budget, Share
@@ -94,39 +94,39 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
         return schema
     ranges = _where(vault, [column for column in open_columns if column.is_numeric], first)
     grids = [
-        fine_grid(column, cells, ranges[column.name]) if column.is_numeric else None
+        with_candidates(column, cells, ranges[column.name]) if column.is_numeric else None
         for column in open_columns
     ]
     coded = [
-        column if grid is None else provisional(column, grid)
-        for column, grid in zip(open_columns, grids, strict=True)
+        column if fine is None else provisional(column, fine.grid)
+        for column, fine in zip(open_columns, grids, strict=True)
     ]
 
     def look(storage: Storage, source: Noise) -> np.ndarray:
         exact = []
-        for column, grid in zip(coded, grids, strict=True):
+        for column, fine in zip(coded, grids, strict=True):
             counts = storage.provisional_counts(column)
             exact.append(counts)
-            if grid is not None:
-                exact.append(np.bincount(grid.groups, counts[: column.cells]).astype(np.int64))
+            if fine is not None:
+                exact.append(np.bincount(fine.groups, counts[: column.cells]).astype(np.int64))
         return noise.add(source, np.concatenate(exact))
 
     asked = {"columns": [column.name for column in open_columns], "cells": cells}
     query = f"fine cells of {_listed(open_columns)}"
     noised = vault._ask(query, noise.event, look, asked).astype(float)
-    for column, grid, code in zip(open_columns, grids, coded, strict=True):
+    for column, fine, code in zip(open_columns, grids, coded, strict=True):
         counts, nulls, noised = np.split(noised, [code.cells, code.size])
         # Nulls have a code of their own, and are no part of the shape.
         present = max(1.0, rows - float(nulls.sum()))
-        if grid is None:
+        if fine is None:
             codes = coarse if column.kind == "ordinal" else most
             found = grouped(
                 column, counts, noise.deviation, present, noise.exceeded_by_chance, codes
             )
         else:
-            in_groups, noised = np.split(noised, [grid.groups[-1] + 1])
-            answer = NoisyCells.of(counts, in_groups, grid.groups, noise.deviation)
-            found = settled(column, grid, denoised(grid, answer, present), coarse)
+            in_groups, noised = np.split(noised, [fine.groups[-1] + 1])
+            shown = described(fine, counts, in_groups, noise.deviation, present)
+            found = settled(column, *shown, coarse)
         schema = schema.replace(found)
     vault._settle(schema)
     return schema
