@@ -19,7 +19,8 @@ def test_heaps_of_a_private_column_are_in_its_release_at_no_further_charge():
         assert share > 0.02
         assert (made.table["pay"] == heap).mean() == pytest.approx(share, rel=0.25)
     assert (made.table["pay"] % 1000 == 0).mean() > 0.25
-    assert [spend.query for spend in made.ledger.spends][:2] == [
+    assert [spend.query for spend in made.ledger.spends][:3] == [
         "number of rows",
+        "rough cells of pay",
         "fine cells of pay",
     ]

@@ -47,6 +47,8 @@ CELLS_APART = 1.5
 DECADES = 8
 # A heap exceeds what the largest of all candidates does by noise alone by this many deviations.
 CLEAR = 0.5
+# One far from all other rows would decide a mean: it has to stand clearer by this many.
+CLEAR_ALONE = 2.0
 # So many heaps with such a part of the rows may show a lattice, and it holds all of them when no
 # more deviations are missing.
 ENOUGH_FOR_A_LATTICE, MOST_OF_THEM, ALL_OF_THEM = 4, 2 / 3, 2.0
@@ -113,6 +115,11 @@ def described(
         if shown is not None:
             return shown
     rest = _without(candidates, heaps, expected, counts, excess, in_groups, deviation)
+    lonely = _beyond(candidates, standing(candidates.base, rest, total, goes_on=False)) & heaps
+    lonely &= excess < (clear + CLEAR_ALONE) * deviation * noise
+    if lonely.any():
+        heaps &= ~lonely
+        rest = _without(candidates, heaps, expected, counts, excess, in_groups, deviation)
     if not heaps.any():
         return candidates.base, denoised(candidates.base, rest, total)
     held, errors = excess[heaps], deviation * noise[heaps]
@@ -126,6 +133,16 @@ def described(
     numbers = len(found.errors) + np.arange(len(held))
     known = (np.append(found.errors, errors), np.append(found.slopes, np.zeros(len(held))))
     return _put_back(candidates, found.rows, found.pieces, heaps, held, numbers, known)
+
+
+def _beyond(candidates: Candidates, found: Denoised | None) -> np.ndarray:
+    """Which counted cells lie beyond all cells in which rows were found."""
+    if found is None:
+        return np.zeros(len(candidates.chosen), dtype=bool)
+    there = np.flatnonzero(found.pieces >= 0)
+    edges = candidates.base.edges
+    values = candidates.grid.edges[:-1]
+    return np.asarray((values < edges[there[0]]) | (values >= edges[there[-1] + 1]))
 
 
 def _round_numbers(grid: Grid, whole: bool) -> np.ndarray:
