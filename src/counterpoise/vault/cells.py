@@ -11,6 +11,7 @@ few cells. [PRIVACY: mechanisms]
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +28,7 @@ from counterpoise.schema import (
 )
 from counterpoise.vault.asked import share_of
 from counterpoise.vault.budget import Budget, Share
-from counterpoise.vault.counting import count_noise
+from counterpoise.vault.counting import CountNoise, count_noise
 from counterpoise.vault.noise import Noise
 from counterpoise.vault.storage import Storage
 from counterpoise.vault.totals import total
@@ -102,18 +103,16 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
         for column, fine in zip(open_columns, grids, strict=True)
     ]
 
-    def look(storage: Storage, source: Noise) -> np.ndarray:
+    def count(storage: Storage) -> list[np.ndarray]:
         exact = []
         for column, fine in zip(coded, grids, strict=True):
             counts = storage.provisional_counts(column)
             exact.append(counts)
             if fine is not None:
                 exact.append(np.bincount(fine.groups, counts[: column.cells]).astype(np.int64))
-        return noise.add(source, np.concatenate(exact))
+        return exact
 
-    asked = {"columns": [column.name for column in open_columns], "cells": cells}
-    query = f"fine cells of {_listed(open_columns)}"
-    noised = vault._ask(query, noise.event, look, asked).astype(float)
+    noised = _noised(vault, f"fine cells of {_listed(open_columns)}", coded, cells, noise, count)
     for column, fine, code in zip(open_columns, grids, coded, strict=True):
         counts, nulls, noised = np.split(noised, [code.cells, code.size])
         # Nulls have a code of their own, and are no part of the shape.
@@ -145,12 +144,11 @@ def _where(
     coded = [provisional(column, grid) for column, grid in zip(columns, grids, strict=True)]
     noise = count_noise(vault.budget, share, len(columns))
 
-    def look(storage: Storage, source: Noise) -> np.ndarray:
-        exact = [storage.provisional_counts(column) for column in coded]
-        return noise.add(source, np.concatenate(exact))
+    def count(storage: Storage) -> list[np.ndarray]:
+        return [storage.provisional_counts(column) for column in coded]
 
-    asked = {"columns": [column.name for column in columns], "cells": ROUGH_CELLS}
-    noised = vault._ask(f"rough cells of {_listed(columns)}", noise.event, look, asked)
+    query = f"rough cells of {_listed(columns)}"
+    noised = _noised(vault, query, coded, ROUGH_CELLS, noise, count)
     height = noise.exceeded_by_chance(ROUGH_CELLS, SEEN_BY_CHANCE)
     found: dict[str, tuple[float, float] | None] = {}
     for column, grid, code in zip(columns, grids, coded, strict=True):
@@ -160,6 +158,24 @@ def _where(
         if len(seen):
             found[column.name] = float(grid.edges[seen[0]]), float(grid.edges[seen[-1] + 1])
     return found
+
+
+def _noised(
+    vault: Vault,
+    query: str,
+    columns: list[Column],
+    cells: int,
+    noise: CountNoise,
+    count: Callable[[Storage], list[np.ndarray]],
+) -> np.ndarray:
+    """What `count` finds in the private rows, one table after the other, with noise on it."""
+
+    def look(storage: Storage, source: Noise) -> np.ndarray:
+        return noise.add(source, np.concatenate(count(storage)))
+
+    asked = {"columns": [column.name for column in columns], "cells": cells}
+    answer: np.ndarray = vault._ask(query, noise.event, look, asked)
+    return answer.astype(float)
 
 
 def _listed(columns: list[Column]) -> str:
