@@ -171,8 +171,9 @@ def test_the_bar_counts_what_was_spent_before_each_stage():
     plan = plan_release(SCHEMA, Budget(1.0, 1e-6), split=0.25)
     gone = spent_before(plan)
     assert gone["domain"] == 0
-    assert gone["synthesizer"] == pytest.approx(0.01)  # the number of rows, by which bins are made
-    assert gone["weights"] == pytest.approx(0.01 + 0.99 * 0.75)
+    # The number of rows, and the cells that are chosen by it.
+    assert gone["synthesizer"] == pytest.approx(0.16)
+    assert gone["weights"] == pytest.approx(0.16 + 0.84 * 0.75)
     assert gone["replicates"] == pytest.approx(1.0)
     free = spent_before(plan_release(SCHEMA, Budget(1.0, 1e-6), weights="uniform"))
     assert free["weights"] == pytest.approx(1.0)

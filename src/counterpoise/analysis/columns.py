@@ -177,8 +177,8 @@ def codes(release: Release, name: str) -> Codes:
     """A column's codes: its categories, whatever they share in the model, or the bins."""
     column = one_column(release, name).ungrouped
     name = column.name
-    schema = release.schema.plain.select([name]).replace(column)
-    found = schema.encode(release.table[[name]]).codes[:, 0]
+    schema = release.schema.plain.select([name])
+    found = schema.replace(schema[name].ungrouped).encode(release.table[[name]]).codes[:, 0]
     return Codes(np.where(found == column.cells, -1, found), _labels(column))
 
 

@@ -42,8 +42,9 @@ def column_card(release: Release, column: Column) -> dict[str, Any]:
     """A column of the synthetic table over its codes, without weights and with them."""
     # The page shows every category for itself, and numbers by their shape, whatever codes they
     # share in relations.
-    stated, column = column, as_drawn(column.ungrouped)
-    schema = release.schema.plain.select([column.name]).replace(column)
+    schema = release.schema.plain.select([column.name])
+    stated, column = column, as_drawn(schema[column.name].ungrouped)
+    schema = schema.replace(column)
     codes = schema.encode(release.table).codes[:, 0]
     plain = np.bincount(codes, minlength=column.size) / max(len(codes), 1)
     weighted = np.bincount(codes, weights=release.weights, minlength=column.size)
