@@ -175,7 +175,9 @@ def places_within(column: Column, cells: np.ndarray, units: np.ndarray) -> np.nd
     begin, end = np.where(relative, left, 1.0), np.where(relative, right, 2.0)
     ratio = np.where(relative & (values * begin > 0), values, begin) / begin
     width = np.where(right > left, right - left, 1.0)
-    inner = np.where(relative, np.log(ratio) / np.log(end / begin), np.clip(values - left, 0.0, width) / width)
+    inner = np.where(
+        relative, np.log(ratio) / np.log(end / begin), np.clip(values - left, 0.0, width) / width
+    )
     inner = np.clip(inner, 0.0, 1.0)
     shares, pieces = np.array(shape.shares), np.array(shape.pieces or [-1] * len(shape.shares))
     before, whole = np.zeros(len(shares)), np.ones(len(shares))
