@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.schema import Column, NoisyCells, Schema, denoised, fine_grid, settled
-from counterpoise.schema.pieces import coarse_starts, fewest_pieces
+from counterpoise.schema.coarse import coarse_starts
+from counterpoise.schema.pieces import fewest_pieces
 from tests.schema.schema_strategies import numeric_columns
 
 ROWS, DEVIATION = 20_000, 60.0

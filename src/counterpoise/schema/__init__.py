@@ -3,6 +3,7 @@
 Nothing in this room is private, except what `draft_schema` proposes, until it is accepted.
 """
 
+from counterpoise.schema.coarse import settled
 from counterpoise.schema.coded import Coded
 from counterpoise.schema.column import DEFAULT_BINS, MAX_INTEGER_VALUES, Column
 from counterpoise.schema.dialect import Dialect
@@ -13,7 +14,7 @@ from counterpoise.schema.grids import fine_grid, provisional
 from counterpoise.schema.grouping import Grouping
 from counterpoise.schema.heaps import described, with_candidates
 from counterpoise.schema.noisy_cells import NoisyCells
-from counterpoise.schema.pieces import denoised, settled
+from counterpoise.schema.pieces import denoised
 from counterpoise.schema.schema import Schema
 from counterpoise.schema.shape import Shape
 from counterpoise.schema.spelling import Spelling

@@ -3,23 +3,20 @@
 A fine histogram has far more cells than its noise leaves standing. It is described by pieces of
 constant density on the scale of their cells: least squares with a price of `PRICE` variances times
 the logarithm of the number of cells for every piece (Potts' functional, solved exactly by dynamic
-programming; Boysen et al. 2009). What stands clear of its noise nowhere is empty. The cells are
-then grouped into a few coarse ones, in which relations with other columns are counted, and what
-lies within a coarse cell is drawn by the pieces. Everything here works on noised answers.
+programming; Boysen et al. 2009). What stands clear of its noise nowhere is empty. Everything here
+works on noised answers.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from counterpoise.schema.column import Column
-from counterpoise.schema.grids import Grid, holds_one_value, is_relative, stated
+from counterpoise.schema.grids import Grid, holds_one_value, is_relative
 from counterpoise.schema.noisy_cells import NoisyCells
-from counterpoise.schema.shape import Shape
 from counterpoise.schema.tails import Tail, tail
 
 # What a piece costs, in variances of a count, times the logarithm of the number of cells.
@@ -29,14 +26,8 @@ PRICE = 2.0
 CLEAR, CLEAR_NEARBY, CLEAR_NOT_NEEDED = 1.0, 1.2, 2.5
 # Where more than this part of the rows is missing then, the likeliest place for them has to do.
 MISSING = 0.1
-# What a coarse cell is to have the same of as others: this part its rows, the rest its width.
-BY_ROWS = 0.5
 # The slope of a piece, before its own counts are asked, is known to so much.
 UNSEEN_SLOPE = 0.35
-# A coarse cell that holds less than this part of what is too few is all but empty.
-ALL_BUT_EMPTY = 0.1
-# Densities that differ by no more than this part are one.
-SAME_DENSITY = 0.1
 # What is missing from the total, or too much, changes no piece by more than to this part.
 LEAST_SCALE = 0.1
 
@@ -319,84 +310,3 @@ def _parts(
         pieces.insert(0, (first + int(cut[end]), first + end))
         end = int(cut[end])
     return float(best[size]), pieces
-
-
-def coarse_starts(grid: Grid, rows: np.ndarray, count: int) -> np.ndarray:
-    """The places of the fine cells at which about `count` coarse cells begin.
-
-    A coarse cell has about its part of the rows and of the occupied width, an atom of more than
-    half a cell's rows is one by itself, and a stretch without rows goes with its neighbour.
-    """
-    shares = rows / rows.sum()
-    widths = np.where(rows > 0, np.diff(grid.edges.astype(float)), 0.0)
-    parts = BY_ROWS * shares + (1 - BY_ROWS) * widths / widths.sum()
-    alone = (shares > 1 / (2 * count)) & holds_one_value(grid)
-    starts = {0}
-    starts |= {place + side for place in np.flatnonzero(alone).tolist() for side in (0, 1)}
-    starts.discard(len(rows))
-    bounds = sorted({*starts, len(rows)})
-    for first, last in pairwise(bounds):
-        if alone[first]:
-            continue
-        within = parts[first:last].sum()
-        wanted = max(1, round(count * within))
-        reached = np.cumsum(parts[first:last]) / max(within, 1e-300) * wanted
-        # A cell begins where the next whole number is reached, as nearly as fine cells allow.
-        marks = [first + 1 + int(np.argmin(np.abs(reached - k))) for k in range(1, wanted)]
-        starts |= {mark for mark in marks if first < mark < last}
-    return _joined(np.array(sorted(starts)), alone, shares, count)
-
-
-def _joined(starts: np.ndarray, alone: np.ndarray, shares: np.ndarray, count: int) -> np.ndarray:
-    """Join coarse cells of too few rows with the smaller neighbour, atoms last.
-
-    What is all but empty joins even an atom: rows that noise alone puts there would lie anywhere
-    between it and a generous bound, and the shape still tells which value has the rows. So does a
-    small cell where there are more than asked for, as between many heaps.
-    """
-    cells, least = starts.tolist(), 1 / (4 * count)
-    while len(cells) > 2:
-        ends = [*cells[1:], len(shares)]
-        held = [shares[start:end].sum() for start, end in zip(cells, ends, strict=True)]
-        single = [bool(alone[start]) for start in cells]
-        small = [place for place in range(len(cells)) if held[place] < least]
-        small.sort(key=lambda place: held[place])
-        for place in small:
-            beside = [other for other in (place - 1, place + 1) if 0 <= other < len(cells)]
-            others = [other for other in beside if not single[other]]
-            joins = held[place] < ALL_BUT_EMPTY * least or len(cells) > count
-            beside = others or (beside if joins else [])
-            if beside:
-                partner = min(beside, key=lambda other: held[other])
-                cells.pop(max(place, partner))
-                break
-        else:
-            break
-    return np.array(cells)
-
-
-def settled(column: Column, grid: Grid, found: Denoised, count: int) -> Column:
-    """The column with about `count` coarse bins, and the shape of what was found within them."""
-    rows = found.rows
-    starts = coarse_starts(grid, rows, count)
-    # Neighbours of about one density, in one piece and in one bin, are drawn from as one.
-    levels = np.round(np.log(np.maximum(rows / grid.measures, 1e-300)) / SAME_DENSITY)
-    changed = (np.diff(found.pieces) != 0) | (np.diff(grid.zones) != 0) | (np.diff(levels) != 0)
-    begins = np.union1d(np.flatnonzero(np.append(True, changed)), starts)
-    end, total = grid.edges[-1:], rows.sum()
-    return replace(
-        column,
-        bins=stated(column, np.append(grid.edges[starts], end)),
-        shape=Shape(
-            stated(column, np.append(grid.edges[begins], end)),
-            _rounded(np.add.reduceat(rows, begins) / total),
-            grid.relative_below,
-            tuple(found.pieces[begins].tolist()),
-            _rounded(found.errors / total),
-            _rounded(found.slopes),
-        ),
-    )
-
-
-def _rounded(values: np.ndarray) -> tuple[float, ...]:
-    return tuple(np.round(values, 9).tolist())
