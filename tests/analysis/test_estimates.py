@@ -8,6 +8,7 @@ from scipy import stats
 
 import counterpoise as cp
 from counterpoise.errors import AnalysisError, SchemaError
+from counterpoise.schema import Shape
 from tests.analysis.releases import brute_force, make_release, repeated
 
 
@@ -338,3 +339,14 @@ def test_an_empty_release_is_refused():
     empty = cp.Release(release.table.iloc[:0], release.schema, {})
     with pytest.raises(AnalysisError, match="no rows"):
         empty.mean("age")
+
+
+def test_a_mean_says_what_part_of_it_lies_in_a_tail_that_nobody_counted():
+    shape = Shape((0.0, 10.0, 100.0), (0.9, 0.1), 0.0, (0, 1), (0.01, 0.05), (0.1, 1.0))
+    for last, said in ((80.0, "about 47% of it lies above 10"), (9.0, "")):
+        column = cp.Column.continuous("pay", 0, 100, bins=(0, 10, 100), shape=shape)
+        table = pd.DataFrame({"pay": [10.0 - 1e-9] * 9 + [last], "weight": 1.0})
+        made = cp.Release(table, cp.Schema([column]), card={})
+        assert said in made.mean("pay").note
+        assert bool(said) == ("noise hides" in made.mean("pay").note)
+        assert said in made.total("pay").note

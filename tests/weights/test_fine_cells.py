@@ -6,8 +6,13 @@ import pytest
 
 import counterpoise as cp
 from counterpoise.schema import Column, Grouping, Schema, Shape
+from counterpoise.vault import Budget, Vault
+from counterpoise.weights import Moments, Uniform, moments
 from counterpoise.weights.features import Linear, Squares
 from counterpoise.weights.fine_cells import FineCells
+from counterpoise.weights.knowledge import plausible_variances
+from counterpoise.weights.replicates import replicate_weights
+from counterpoise.weights.standardise import Standardised
 
 SHAPE = Shape(
     (0.0, 10.0, 20.0, 50.0, 100.0),
@@ -83,6 +88,53 @@ def test_categories_of_a_group_move_by_their_deviations():
     assert shares.mean() == pytest.approx(0.6, abs=0.01)
     expected = np.hypot(0.2 * 0.03, 0.3 * 0.02) / 0.5**2
     assert shares.std() == pytest.approx(expected, rel=0.15)
+
+
+class Steady:
+    """A synthesizer's model that would come out the same again."""
+
+    schema, measured_columns = SCHEMA, (("x",),)
+
+    def redraw(self, codes, base, resample, weights, generator):
+        return base
+
+
+def test_replicates_draw_shapes_again():
+    """Without them only the rows of the synthetic table would move a share within a bin."""
+    table = rows()
+    inside = table["x"].to_numpy() < 10
+    model = Uniform().fit(None, table, None)
+    with_shapes, without = (
+        replicate_weights(model, table, 200, population=4000, synthesizer=synthesizer, seed=1)[
+            inside
+        ]
+        .mean(axis=0)
+        .std()
+        for synthesizer in (Steady(), None)
+    )
+    assert with_shapes > 2 * without
+
+
+def test_weights_know_a_column_to_its_fine_cells(monkeypatch):
+    told = []
+
+    def spied(*arguments):
+        told.append(arguments[-1])
+        return plausible_variances(*arguments)
+
+    monkeypatch.setattr(moments, "plausible_variances", spied)
+    table = rows()
+    with Vault(table, SCHEMA, Budget(1.0, 1e-6), seed=1) as vault:
+        Moments().fit(vault, table, vault.budget.whole, Steady())
+    [fine] = told
+    assert [column.name for column in fine.columns] == ["x"]
+    coded = SCHEMA.encode(table)
+    features = Standardised.over(Linear().over(coded), coded)
+    known, to_bins = (
+        plausible_variances(features, np.eye(1), coded, Steady(), each)[0]
+        for each in (fine, FineCells())
+    )
+    assert known < to_bins
 
 
 def test_rows_that_are_coded_or_have_no_shape_stay():

@@ -1,10 +1,11 @@
 """From a noisy histogram to the shape of a column: the fewest pieces that noise does not refute.
 
-A fine histogram has far more cells than its noise leaves standing. It is described by pieces of
+A fine histogram has far more cells than its noise leaves standing. It is cut into pieces of
 constant density on the scale of their cells: least squares with a price of `PRICE` variances times
 the logarithm of the number of cells for every piece (Potts' functional, solved exactly by dynamic
-programming; Boysen et al. 2009). What stands clear of its noise nowhere is empty. Everything here
-works on noised answers.
+programming; Boysen et al. 2009). What stands clear of its noise nowhere is empty. Each piece
+then leans as its neighbours suggest and its own counts allow. Everything here works on noised
+answers.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from counterpoise.schema.tails import Tail, tail
 # What a piece costs, in variances of a count, times the logarithm of the number of cells.
 PRICE = 2.0
 # A piece stands out by itself when it exceeds what the largest of all cells does by noise alone,
-# sqrt(2 log cells) deviations, by this many; next to one that stands, when it has these.
+# sqrt(2 log cells) deviations, by this many; next to one that stands, when it has the second number
+# of deviations while rows are missing, and the third when none are.
 CLEAR, CLEAR_NEARBY, CLEAR_NOT_NEEDED = 1.0, 1.2, 2.5
 # Where more than this part of the rows is missing then, the likeliest place for them has to do.
 MISSING = 0.1
@@ -203,7 +205,7 @@ def _extend(
     stands: np.ndarray,
     pieces: np.ndarray,
 ) -> None:
-    """Go on from what stands, by no more than its own width at a time, while rows are missing.
+    """Go on from what stands, by a group or so and no more than its own width at a time.
 
     A tail is thin: no piece of it stands out by itself. But it begins where the bulk ends, and the
     bulk alone has fewer rows than there are.

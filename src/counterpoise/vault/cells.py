@@ -69,8 +69,8 @@ def choose_bins(vault: Vault, share: Share | None = None) -> Schema:
 def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) -> Schema:
     """Count every open column in fine cells, and choose its coarse ones: its shape or grouping.
 
-    Charges two events for all columns together, one to find them between their bounds and one to
-    count them, and the number of rows if that is private. Where there are too few rows for it, bins
+    Charges two events for all columns together, one to find numbers between their bounds and one to
+    count all, and the number of rows if that is private. Where there are too few rows for it, bins
     of equal width are chosen, and `share` is not spent.
     """
     vault._require_unsettled()
@@ -85,7 +85,8 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
     ]
     schema = vault.schema.with_bins(_bins(useful))
     coarse = min(_bins(useful), max(_bins(COARSE_PART * useful), FEWEST_COARSE))
-    first, second = share.split(WHERE_PART, 1 - WHERE_PART)
+    numeric = [column for column in open_columns if column.is_numeric]
+    first, second = share.split(WHERE_PART, 1 - WHERE_PART) if numeric else (share, share)
     # A number is counted twice, in its cell and in the group of cells that it is in.
     tables = sum(2 if column.is_numeric else 1 for column in open_columns)
     noise = count_noise(vault.budget, second, max(1, tables))
@@ -93,7 +94,7 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
     if not open_columns or cells < FEWEST_CELLS:
         vault._settle(schema)
         return schema
-    ranges = _where(vault, [column for column in open_columns if column.is_numeric], first)
+    ranges = _where(vault, numeric, first) if numeric else {}
     grids = [
         with_candidates(column, cells, ranges[column.name]) if column.is_numeric else None
         for column in open_columns
@@ -138,8 +139,6 @@ def _where(
 
     Bounds may be so generous that even fine cells are wider than all that a column has.
     """
-    if not columns:
-        return {}
     grids = [fine_grid(column, ROUGH_CELLS) for column in columns]
     coded = [provisional(column, grid) for column, grid in zip(columns, grids, strict=True)]
     noise = count_noise(vault.budget, share, len(columns))

@@ -193,7 +193,7 @@ class Vault:
         return cells_query.choose_bins(self, share)
 
     def choose_cells(self, share: Share, rows_share: Share | None = None) -> Schema:
-        """Choose fine and coarse cells where no bins are stated; one event, and see `total`."""
+        """Choose fine and coarse cells where no bins are stated; two events, and see `total`."""
         return cells_query.choose_cells(self, share, rows_share)
 
     def close(self) -> None:
