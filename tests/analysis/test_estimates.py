@@ -8,7 +8,7 @@ from scipy import stats
 
 import counterpoise as cp
 from counterpoise.errors import AnalysisError, SchemaError
-from counterpoise.schema import Shape
+from counterpoise.schema import Grouping, Shape
 from tests.analysis.releases import brute_force, make_release, repeated
 
 
@@ -350,3 +350,35 @@ def test_a_mean_says_what_part_of_it_lies_in_a_tail_that_nobody_counted():
         assert said in made.mean("pay").note
         assert bool(said) == ("noise hides" in made.mean("pay").note)
         assert said in made.total("pay").note
+
+
+def with_grouped_wards(noise):
+    release = make_release(population=1000)
+    grouping = Grouping((0, 1, 1), (0.4, 0.6, 0.0), (0.01, 0.01, 0.01), noise)
+    ward = replace(release.schema["ward"], grouping=grouping)
+    return cp.Release(
+        release.table, release.schema.replace(ward), release.card, replicates=release.replicates
+    )
+
+
+def test_a_category_that_shares_its_code_is_known_only_to_the_noise_of_its_own_count():
+    calm, noisy = with_grouped_wards(0.0), with_grouped_wards(0.2)
+    medicine = noisy.proportion("ward", "medicine")
+    before = calm.proportion("ward", "medicine")
+    assert medicine.value == before.value
+    assert medicine.standard_error == pytest.approx(np.hypot(before.standard_error, 0.2))
+    assert "noise of its own count" in medicine.note
+    # None of the rows has it, but that is not known.
+    assert calm.proportion("ward", "closed").interval() is None
+    low, high = noisy.proportion("ward", "closed").interval()
+    assert low == 0.0
+    assert high == pytest.approx(stats.t.ppf(0.975, df=12) * 0.2)
+    total = noisy.total("ward", "medicine")
+    assert total.standard_error == pytest.approx(1000 * medicine.standard_error, rel=0.01)
+    # One with a code of its own was counted by the synthesizer as well.
+    surgery = noisy.proportion("ward", "surgery")
+    assert surgery.standard_error == calm.proportion("ward", "surgery").standard_error
+    assert surgery.note == ""
+    every = noisy.proportion("ward")
+    assert every["medicine"].standard_error == medicine.standard_error
+    assert noisy.histogram("ward")["closed"].interval() == (low, high)

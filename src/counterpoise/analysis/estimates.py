@@ -56,6 +56,7 @@ LARGE_PART = 0.05
 BY_ROWS = "scaled to the number of synthetic rows, because the card states no population"
 AS_STATED = "no standard error, because it is the number that the card states"
 KNOWN = "no standard error, because the number of private rows is public"
+RARE = "too rare to stand out of the noise of its own count"
 NOISY = "no standard error, because replicate weights do not redraw the noise of the population"
 
 
@@ -90,10 +91,13 @@ def total(
     """
     design, grouped = Design.of(release), groups(release, by)
     population, note = _population(release)
+    beyond = 0.0
     if column is None:
         values = np.ones(len(release.table))
     elif category is not None:
-        values = _is_category(release, column, category)
+        values, place = _is_category(release, column, category)
+        unseen, shared = _rare(one_column(release, column), place)
+        beyond, note = population * unseen, joined(note, shared)
     else:
         found = numbers(release, column)
         if found.scale.kind != "number":
@@ -106,7 +110,7 @@ def total(
     if column is None and by is None:
         number = Estimate(float(population), None, float(population), note or _no_error(release))
         return _collect(grouped, [number])
-    return _collect(grouped, [estimate(line, note=note) for line in results])
+    return _collect(grouped, [estimate(line, note=note, beyond=beyond) for line in results])
 
 
 def proportion(
@@ -123,10 +127,12 @@ def proportion(
         category = True
     found = codes(release, column)
     if category is None:
-        return shares(design, grouped, column, found.codes, found.labels)
+        return shares(design, grouped, public, found.codes, found.labels)
     present = design.sums(grouped.lines((found.codes >= 0).astype(float)))
-    results = ratio(design.sums(grouped.lines(_is_category(release, column, category))), present)
-    return _collect(grouped, [share(line) for line in results])
+    values, place = _is_category(release, column, category)
+    results = ratio(design.sums(grouped.lines(values)), present)
+    beyond, note = _rare(public, place)
+    return _collect(grouped, [share(line, beyond, note) for line in results])
 
 
 def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Estimate | Estimates:
@@ -158,25 +164,27 @@ def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Es
 def shares(
     design: Design,
     grouped: Groups,
-    column: str,
+    column: Column,
     found: np.ndarray,
     labels: tuple[Any, ...],
 ) -> Estimates:
     """The share of every code within every group, among the rows whose code is not -1."""
     cells = Groups(
-        (*grouped.columns, column),
+        (*grouped.columns, column.name),
         tuple((*left, right) for left in grouped.labels for right in labels),
         np.where((found >= 0) & (grouped.members >= 0), grouped.members * len(labels) + found, -1),
     )
     counts = design.sums(cells.lines(np.ones(len(found))))
     wholes = design.sums(grouped.lines((found >= 0).astype(float)))
     results = ratio(counts, np.repeat(wholes, len(labels), axis=0))
-    return Estimates(cells.columns, cells.labels, tuple(share(line) for line in results))
+    rare = [_rare(column, place) for place in range(len(labels))] * len(grouped.labels)
+    found_shares = [share(line, *known) for line, known in zip(results, rare, strict=True)]
+    return Estimates(cells.columns, cells.labels, tuple(found_shares))
 
 
-def share(results: np.ndarray) -> Estimate:
-    """An estimate of a share, which is not below 0 or above 1."""
-    return estimate(results, lowest=0.0, highest=1.0)
+def share(results: np.ndarray, beyond: float = 0.0, note: str = "") -> Estimate:
+    """An estimate of a share, which is not below 0 or above 1; see `estimate`."""
+    return estimate(results, lowest=0.0, highest=1.0, note=note, beyond=beyond)
 
 
 def ratio(over: np.ndarray, under: np.ndarray) -> np.ndarray:
@@ -286,7 +294,20 @@ def _hidden(release: Release, name: str, found: Numbers, design: Design) -> str:
     return f"{' and '.join(said)}, where noise hides how many rows there are" if said else ""
 
 
-def _is_category(release: Release, name: str, category: Any) -> np.ndarray:
+def _rare(column: Column, place: int) -> tuple[float, str]:
+    """The noise of a category's own count, and a note, where its code stands for others as well.
+
+    Replicates vary such a category as all that share its code vary on average. One that somebody
+    asks for is not any of them: what is known of it is its own count, and the noise of that.
+    """
+    grouping = column.grouping
+    if grouping is None or not grouping.noise:
+        return 0.0, ""
+    return (grouping.noise, RARE) if grouping.is_shared[place] else (0.0, "")
+
+
+def _is_category(release: Release, name: str, category: Any) -> tuple[np.ndarray, int]:
+    """One where a row has the category, zero elsewhere; and the category's place in the list."""
     _require_categories(one_column(release, name))
     found = codes(release, name)
     places = [code for code, label in enumerate(found.labels) if is_same(label, category)]
@@ -295,7 +316,7 @@ def _is_category(release: Release, name: str, category: Any) -> np.ndarray:
         raise AnalysisError(
             f"column {name!r} has no category {shown(category)}; its categories are {listed}"
         )
-    return np.asarray(found.codes == places[0], dtype=float)
+    return np.asarray(found.codes == places[0], dtype=float), places[0]
 
 
 def _require_categories(column: Column) -> None:

@@ -269,8 +269,11 @@ def estimate(
     lowest: float = -math.inf,
     highest: float = math.inf,
     note: str = "",
+    beyond: float = 0.0,
 ) -> Estimate:
     """An estimate from a statistic with the weight, without, and with every replicate (2 + R).
+
+    `beyond` is a standard error of what replicates do not vary.
 
     >>> estimate(np.array([5.0, 4.0, 4.0, 6.0])).standard_error
     1.0
@@ -282,7 +285,7 @@ def estimate(
         return Estimate(value, None, plain, joined(NO_REPLICATES, note))
     if not np.isfinite(results[FULL]):
         return Estimate(value, None, plain, joined(EMPTY, note))
-    error = float(standard_errors(results))
+    error = math.hypot(float(standard_errors(results)), beyond)
     # An error of zero would claim a certainty that one row, or none, does not give.
     if not error > SAME * abs(float(results[FULL])):
         return Estimate(value, None, plain, joined(ALL_ALIKE, note))

@@ -59,7 +59,7 @@ def histogram(
     column = public.name
     if bins is None:
         found = codes(release, column)
-        return shares(design, grouped, column, found.codes, found.labels)
+        return shares(design, grouped, public, found.codes, found.labels)
     kind = public.kind
     if not public.is_numeric:
         raise AnalysisError(f"column {column!r} is {kind}: it has categories, and takes no bins")
@@ -71,7 +71,7 @@ def histogram(
         places[values.values == edges[-1]] = len(edges) - 2
     inside = values.present & (places >= 0) & (places < len(edges) - 1)
     labels = bin_labels(kind, edges)
-    return shares(design, grouped, column, np.where(inside, places, -1), labels)
+    return shares(design, grouped, public, np.where(inside, places, -1), labels)
 
 
 def crosstab(release: Release, row: str, column: str, of: str = "all") -> Estimates:

@@ -59,6 +59,7 @@ def grouped(
             tuple(codes.tolist()),
             tuple(np.round(rows / whole, DIGITS).tolist()),
             tuple(np.round(errors / whole, DIGITS).tolist()),
+            round(float(deviation / whole), DIGITS),
         ),
     )
 

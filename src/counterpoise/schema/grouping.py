@@ -27,7 +27,8 @@ class Grouping:
     """For each category, in the order of the schema: its code, its share, and what noise left open.
 
     Shares are parts of the rows that are not null, and `deviations` the standard deviations of
-    what the noise makes of them.
+    what the noise makes of them, given what all categories are like. `noise` is that of a count
+    by itself: what is known of one category that somebody has chosen to ask for.
 
     >>> Grouping((0, 1, 1), (0.9, 0.05, 0.05), (0.01, 0.01, 0.01)).groups
     2
@@ -36,11 +37,17 @@ class Grouping:
     codes: tuple[int, ...]
     shares: tuple[float, ...]
     deviations: tuple[float, ...]
+    noise: float = 0.0
 
     @property
     def groups(self) -> int:
         """The number of codes."""
         return max(self.codes) + 1
+
+    @cached_property
+    def is_shared(self) -> np.ndarray:
+        """For every category, whether its code stands for others as well."""
+        return np.asarray(np.bincount(self.codes)[list(self.codes)] > 1)
 
     @cached_property
     def code_of_place(self) -> np.ndarray:
@@ -68,7 +75,8 @@ def checked_grouping(column: Column, grouping: Any) -> Grouping:
     )
     if sum(shares) <= 0:
         raise SchemaError(f"{prefix}the shares of a grouping must not all be zero")
-    return Grouping(plain, shares, deviations)
+    (noise,) = _parts(column, (grouping.noise,), 1)
+    return Grouping(plain, shares, deviations, noise)
 
 
 def group_labels(column: Column) -> tuple[str, ...]:
@@ -104,7 +112,7 @@ def _parts(column: Column, values: Any, count: int) -> tuple[float, ...]:
     found = tuple(number for number in numbers if number is not None and number >= 0)
     if not len(found) == len(stated) == count:
         raise SchemaError(
-            f"column {column.name!r}: a grouping has one share and one deviation a category, "
-            "none of them negative"
+            f"column {column.name!r}: a grouping has one share and one deviation a category, and "
+            "one noise, none of them negative"
         )
     return found

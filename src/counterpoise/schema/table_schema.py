@@ -94,7 +94,7 @@ def _describe_column(column: Column) -> dict[str, Any]:
     if column.grouping is not None:
         field["grouping"] = {
             key: list(getattr(column.grouping, key)) for key in ("codes", "shares", "deviations")
-        }
+        } | {"noise": column.grouping.noise}
     if isinstance(column.bins, tuple):
         field["bins"] = [_to_json(column, edge) for edge in column.bins]
     elif column.bins is not None:
@@ -234,7 +234,7 @@ def _grouping(name: str, value: Any) -> Grouping | None:
             f"column {name!r}: a grouping is an object with codes, shares and deviations"
         )
     codes, shares, deviations = (tuple(item or ()) for item in lists)
-    return Grouping(codes, shares, deviations)
+    return Grouping(codes, shares, deviations, value.get("noise", 0.0))
 
 
 def _refuse_misspelt(name: str, field: Mapping[str, Any], constraints: Mapping[str, Any]) -> None:
