@@ -10,6 +10,8 @@ from counterpoise.errors import BudgetError, SchemaError, VaultError
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import Budget, Vault, threshold_delta
 from counterpoise.vault.categories import _threshold
+from counterpoise.vault.cells import WHERE_PART
+from counterpoise.vault.counting import count_noise
 from counterpoise.vault.noise.entropy import SeededEntropy
 from counterpoise.vault.noise.integers import sample_by_table
 
@@ -152,3 +154,16 @@ def test_other_takes_a_name_that_is_free():
     with Vault(table, schema, Budget(8.0, 1e-6), seed=1) as vault:
         learnt = vault.learn_domain(vault.budget.whole_beside(1e-7).part(0.5), 1e-7)
     assert learnt["city"].categories == ("Oslo", "other_2")
+
+
+def test_fine_cells_are_counted_where_all_rows_together_stand_out_of_the_noise():
+    budget = Budget(0.5, 1e-9, neighbours="replace")
+    deviation = count_noise(budget, budget.whole.part(1 - WHERE_PART), 2).deviation
+    shapes = {}
+    for deviations in (4.0, 7.0):
+        pay = np.random.default_rng(0).lognormal(10, 1, round(deviations * deviation))
+        schema = Schema([Column.continuous("pay", 0, 1e7)])
+        with Vault(pd.DataFrame({"pay": pay}), schema, budget, seed=0) as vault:
+            shapes[deviations] = vault.choose_cells(vault.budget.whole)["pay"].shape
+    assert shapes[4.0] is None
+    assert len(shapes[7.0].edges) > 5

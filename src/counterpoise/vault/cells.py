@@ -43,10 +43,12 @@ FEWEST_BINS, MOST_BINS = 4, 32
 # and relations are measured the better; but not fewer than these, where bins are few anyway.
 COARSE_PART, FEWEST_COARSE = 0.5, 10
 
-# Fine cells of a column: so many for each deviation of the noise that the rows make up, and no more
-# than these. Where fewer are left, a fine histogram is noise, and bins of equal width do better.
+# Fine cells of a column: so many for each deviation of the noise that the rows make up, within
+# these. Where all rows together are fewer deviations than the last number, a histogram of them is
+# noise, and bins of equal width do better.
 CELLS_A_DEVIATION = 1.5
-FEWEST_CELLS, MOST_CELLS = 24, 400
+FEWEST_CELLS, MOST_CELLS = 12, 400
+LEAST_DEVIATIONS = 5.0
 
 # The part of the share, and the cells, by which a column is first looked for between its bounds,
 # and the chance that noise alone is taken for it.
@@ -90,8 +92,9 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
     # A number is counted twice, in its cell and in the group of cells that it is in.
     tables = sum(2 if column.is_numeric else 1 for column in open_columns)
     noise = count_noise(vault.budget, second, max(1, tables))
-    cells = round(min(CELLS_A_DEVIATION * rows / noise.deviation, MOST_CELLS))
-    if not open_columns or cells < FEWEST_CELLS:
+    deviations = rows / noise.deviation
+    cells = round(min(max(CELLS_A_DEVIATION * deviations, FEWEST_CELLS), MOST_CELLS))
+    if not open_columns or deviations < LEAST_DEVIATIONS:
         vault._settle(schema)
         return schema
     ranges = _where(vault, numeric, first) if numeric else {}
