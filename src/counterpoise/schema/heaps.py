@@ -16,12 +16,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counterpoise.schema.grids import MANY_CELLS, Grid, fine_grid
+from counterpoise.schema.grids import MANY_CELLS, Grid, fine_grid, holds_one_value
+from counterpoise.schema.lattices import exact, in_order, onto, points_in, step_of
 from counterpoise.schema.noisy_cells import NoisyCells
 from counterpoise.schema.pieces import LEAST_SCALE, Denoised, denoised, standing
 
@@ -102,6 +102,18 @@ def described(
     total: float,
 ) -> tuple[Grid, Denoised]:
     """The grid with the heaps that noisy counts of `deviation` show, and the rows in its cells."""
+    shown = _heaped(candidates, counts, in_groups, deviation, total)
+    step = _step_between(candidates, counts, deviation, total)
+    return shown if step is None else onto(*shown, step)
+
+
+def _heaped(
+    candidates: Candidates,
+    counts: np.ndarray,
+    in_groups: np.ndarray,
+    deviation: float,
+    total: float,
+) -> tuple[Grid, Denoised]:
     chosen = candidates.chosen
     expected, noise = _expected(candidates, counts)
     excess = np.where(chosen, counts - expected, 0.0)
@@ -133,6 +145,28 @@ def described(
     numbers = len(found.errors) + np.arange(len(held))
     known = (np.append(found.errors, errors), np.append(found.slopes, np.zeros(len(held))))
     return _put_back(candidates, found.rows, found.pieces, heaps, held, numbers, known)
+
+
+def _step_between(
+    candidates: Candidates, counts: np.ndarray, deviation: float, total: float
+) -> Fraction | None:
+    """What all values that stand out are multiples of, where no rows are seen between.
+
+    The cells between them tell nothing where their noise could hide a quarter of the rows.
+    """
+    edges = candidates.grid.edges
+    single = holds_one_value(candidates.grid)
+    clear = math.sqrt(2 * math.log(max(2, single.sum()))) + CLEAR
+    there = np.flatnonzero(single & (counts > clear * deviation))
+    if len(there) < ENOUGH_FOR_A_LATTICE or counts[there].sum() < total / 2:
+        return None
+    step = step_of(edges[there])
+    if edges.dtype.kind == "i" and step <= 1:
+        return None
+    between = points_in(edges[there[0] : there[-1] + 2], step) == 0
+    noise = ALL_OF_THEM * deviation * math.sqrt(between.sum())
+    seen = counts[there[0] : there[-1] + 1][between].sum()
+    return step if seen < noise < total / 4 else None
 
 
 def _beyond(candidates: Candidates, found: Denoised | None) -> np.ndarray:
@@ -228,21 +262,12 @@ def _lattice(candidates: Candidates, heaps: np.ndarray) -> np.ndarray:
     edges = candidates.grid.edges
     if heaps.sum() < ENOUGH_FOR_A_LATTICE:
         return np.zeros(len(heaps), dtype=bool)
-    step = reduce(_common_measure, map(_exact, edges[:-1][heaps]))
-    single = candidates.grid.atoms | (np.diff(edges) == 1 if edges.dtype.kind == "i" else False)
-    values = [_exact(edge) for edge in edges[:-1][single]]
+    step = step_of(edges[:-1][heaps])
+    single = holds_one_value(candidates.grid)
+    values = [exact(edge) for edge in edges[:-1][single]]
     found = single.copy()
     found[single] = [value % step == 0 for value in values]
     return found
-
-
-def _exact(value: float) -> Fraction:
-    return Fraction(str(value))
-
-
-def _common_measure(left: Fraction, right: Fraction) -> Fraction:
-    common = left.denominator * right.denominator
-    return Fraction(math.gcd(int(left * common), int(right * common)), common)
 
 
 def _along(
@@ -356,11 +381,5 @@ def _put_back(
     found, of_cells = rows[parents] * parts, pieces[parents]
     found[is_heap] += held
     of_cells[is_heap] = numbers
-    # Pieces are numbered in the order of their cells.
-    used, first, places = np.unique(of_cells, return_index=True, return_inverse=True)
-    is_piece = used >= 0
-    order = np.argsort(np.where(is_piece, first, -1))
-    ranks = np.argsort(order) - np.sum(~is_piece)
-    errors, slopes = (each[used[order][used[order] >= 0]] for each in known)
     grid = replace(base, edges=edges, atoms=base.atoms[parents] | is_heap)
-    return grid, Denoised(found, ranks[places], errors, slopes)
+    return grid, in_order(found, of_cells, *known)
