@@ -382,3 +382,39 @@ def test_a_category_that_shares_its_code_is_known_only_to_the_noise_of_its_own_c
     every = noisy.proportion("ward")
     assert every["medicine"].standard_error == medicine.standard_error
     assert noisy.histogram("ward")["closed"].interval() == (low, high)
+
+
+def with_ends(column, values, noise):
+    low, high = column.minimum, column.maximum
+    edges = (low, *values, high)
+    pieces = (-1, 0, -1)
+    shape = Shape(edges, (0.0, 1.0, 0.0), 0.0, pieces, (0.01,), (0.1,), noise)
+    shaped = replace(column, bins=(low, high), shape=shape)
+    made = make_release(population=1000)
+    schema = made.schema.replace(shaped)
+    return cp.Release(made.table, schema, made.card, replicates=made.replicates)
+
+
+def test_rows_that_noise_hides_beyond_the_ends_are_in_the_interval_of_a_mean():
+    age = make_release().schema["age"]
+    calm, noisy = (with_ends(age, (20, 90), noise) for noise in (0.0, 0.05))
+    before, mean = calm.mean("age"), noisy.mean("age")
+    ends = np.hypot(20 - mean.value, 90 - mean.value)
+    assert mean.value == before.value
+    assert mean.standard_error == pytest.approx(np.hypot(before.standard_error, 0.05 * ends))
+    total = noisy.total("age").standard_error
+    whole = np.hypot(calm.total("age").standard_error, 1000 * 0.05 * ends)
+    assert total == pytest.approx(whole)
+    # A quantile hardly moves with a few rows, wherever they are.
+    assert noisy.quantile("age").interval() == calm.quantile("age").interval()
+
+
+def test_hidden_rows_move_the_mean_of_dates_on_their_own_scale():
+    seen = make_release().schema["seen"]
+    ends = (date(2020, 3, 1), date(2022, 10, 1))
+    calm, noisy = (with_ends(seen, ends, noise) for noise in (0.0, 0.05))
+    days = [(end - noisy.mean("seen").value).days for end in ends]
+    moved = timedelta(days=0.05 * float(np.hypot(*days)))
+    before = calm.mean("seen").standard_error
+    wanted = np.hypot(before / timedelta(days=1), moved / timedelta(days=1))
+    assert noisy.mean("seen").standard_error / timedelta(days=1) == pytest.approx(wanted, rel=0.01)

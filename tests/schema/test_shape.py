@@ -9,6 +9,7 @@ import pytest
 
 from counterpoise.errors import SchemaError
 from counterpoise.schema import Column, Schema, Shape
+from counterpoise.schema.shape import abrupt_ends
 
 EDGES, ZERO = (0.0, 10.0, 100.0), math.nextafter(0.0, 1.0)
 
@@ -85,6 +86,7 @@ def test_the_maximum_of_whole_units_may_have_a_bin_of_its_own():
             Column.date,
         ),
         shaped(Shape((0, 3, 5, 5), (0.2, 0.3, 0.5)), (0, 5, 5), Column.integer, nullable=True),
+        shaped(Shape(EDGES, (0.5, 0.5), 0.0, (0, 1), (0.01, 0.02), (0.1, 0.2), 0.003)),
     ],
 )
 def test_a_shape_is_written_with_its_schema(column):
@@ -107,6 +109,8 @@ def test_a_shape_is_written_with_its_schema(column):
         Shape((0.0, 10.0, 5.0, 100.0), (0.5, 0.2, 0.3)),
         Shape((0.0, 10.0, 100.0), (0.5, 0.5), relative_below=-1.0),
         Shape((0.0, 10.0, 100.0), (0.5, 0.5), relative_below="all"),
+        Shape((0.0, 10.0, 100.0), (0.5, 0.5), noise=-0.1),
+        Shape((0.0, 10.0, 100.0), (0.5, 0.5), noise=math.nan),
         Shape(7, (0.5, 0.5)),
     ],
 )
@@ -129,3 +133,21 @@ def test_a_shape_needs_stated_edges_and_goes_with_them():
         Column.categorical("x", ["a"], shape=Shape((0.0, 1.0), (1.0,)))
     paid = Schema([shaped(Shape(EDGES, (0.5, 0.5)))]).pay("x", "maximum")
     assert paid["x"].shape is None
+
+
+@pytest.mark.parametrize(
+    ("pieces", "slopes", "ends"),
+    [
+        ((-1, 0, 1, -1), (0.1, 0.1), [10.0, 40.0]),
+        ((0, 0, 1, 1), (0.1, 0.1), []),
+        ((0, 1, 2, -1), (0.1, 0.1, 1.0), []),
+        ((-1, 0, 1, 2), (1.0, 0.1, 0.1), []),
+        ((0, 1, -1, -1), (0.1, 0.1), [20.0]),
+        ((), (), []),
+    ],
+)
+def test_rows_end_abruptly_where_there_is_neither_a_tail_nor_a_bound(pieces, slopes, ends):
+    edges = (0.0, 10.0, 20.0, 40.0, 100.0)
+    shares = tuple(float(piece >= 0) for piece in pieces) or (1.0,) * 4
+    shape = Shape(edges, shares, 0.0, pieces, (0.01,) * len(slopes), slopes)
+    assert abrupt_ends(shaped(shape, (0.0, 100.0))) == ends

@@ -8,6 +8,7 @@ table's population as far as the weights put the synthesizer right.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ from counterpoise.analysis.result import (
 from counterpoise.arguments import real_number, shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Column
-from counterpoise.schema.shape import known_range
+from counterpoise.schema.shape import abrupt_ends, known_range
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -77,8 +78,10 @@ def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
         design.sums(grouped.lines(found.values * found.present)),
         design.sums(grouped.lines(found.present.astype(float))),
     )
-    note = _hidden(release, column, found, design)
-    return _collect(grouped, [estimate(line, found.scale, note=note) for line in results])
+    note, beyond = _hidden(release, column, found, design), _unseen(release, column, found, design)
+    return _collect(
+        grouped, [estimate(line, found.scale, note=note, beyond=beyond) for line in results]
+    )
 
 
 def total(
@@ -104,6 +107,7 @@ def total(
             raise AnalysisError(f"column {column!r}: dates have no total; ask for their mean")
         values = found.values * found.present
         note = joined(note, _hidden(release, column, found, design))
+        beyond = population * _unseen(release, column, found, design)
     # T = N sum_i w_i x_i / sum_i w_i
     everyone = design.sums(np.ones((1, len(release.table))))
     results = population * ratio(design.sums(grouped.lines(values)), everyone)
@@ -292,6 +296,22 @@ def _hidden(release: Release, name: str, found: Numbers, design: Design) -> str:
         if part >= LARGE_PART and found.scale.kind == "number":
             said.append(f"about {part:.0%} of it lies {side} {end:,.6g}")
     return f"{' and '.join(said)}, where noise hides how many rows there are" if said else ""
+
+
+def _unseen(release: Release, name: str, found: Numbers, design: Design) -> float:
+    """The standard error of a mean by rows that lie beyond those which stood out of the noise.
+
+    Where no tail was seen, about as many rows as the noise of a count may lie further out. They
+    are taken to lie where the others end: noise * |end - mean|.
+    """
+    column = one_column(release, name)
+    ends = abrupt_ends(column)
+    whole = float(design.weights[found.present].sum())
+    if not ends or not whole > 0:
+        return 0.0
+    assert column.shape is not None
+    mean = float(found.values[found.present] @ design.weights[found.present]) / whole
+    return column.shape.noise * math.hypot(*(end - mean for end in ends))
 
 
 def _rare(column: Column, place: int) -> tuple[float, str]:

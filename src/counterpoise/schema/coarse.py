@@ -80,8 +80,13 @@ def _joined(starts: np.ndarray, alone: np.ndarray, shares: np.ndarray, count: in
     return np.array(cells)
 
 
-def settled(column: Column, grid: Grid, found: Denoised, count: int) -> Column:
-    """The column with about `count` coarse bins, and the shape of what was found within them."""
+def settled(
+    column: Column, grid: Grid, found: Denoised, count: int, deviation: float = 0.0
+) -> Column:
+    """The column with about `count` coarse bins, and the shape of what was found within them.
+
+    `deviation` is that of the noise on one count.
+    """
     rows = found.rows
     starts = coarse_starts(grid, rows, count)
     # Neighbours of about one density, in one piece and in one bin, are drawn from as one.
@@ -99,6 +104,7 @@ def settled(column: Column, grid: Grid, found: Denoised, count: int) -> Column:
             tuple(found.pieces[begins].tolist()),
             _rounded(found.errors / total),
             _rounded(found.slopes),
+            round(float(deviation / total), 9),
         ),
     )
 

@@ -35,7 +35,8 @@ class Shape:
     logarithm. Where the shares came from a noisy answer, cells belong to `pieces`, numbered from
     zero, -1 for what is empty: those of a piece were found together, and are wrong together. The
     standard error of a piece's share is in `errors`. Within it the density may in truth be
-    1 + t (2u - 1), u the place from 0 to 1, with t of about its entry in `slopes`.
+    1 + t (2u - 1), u the place from 0 to 1, with t of about its entry in `slopes`. `noise` is that
+    of one count, as a part of the rows: so many may lie where none were seen.
     """
 
     edges: tuple[Any, ...]
@@ -44,6 +45,7 @@ class Shape:
     pieces: tuple[int, ...] = ()
     errors: tuple[float, ...] = ()
     slopes: tuple[float, ...] = ()
+    noise: float = 0.0
 
 
 def checked_shape(column: Column, shape: Any) -> Shape:
@@ -62,7 +64,10 @@ def checked_shape(column: Column, shape: Any) -> Shape:
     below = finite_number(shape.relative_below) if is_number(shape.relative_below) else None
     if below is None or below < 0:
         raise SchemaError(f"{prefix}relative_below must be a number that is not negative")
-    return Shape(edges, tuple(found), below, *_checked_errors(prefix, shape, len(shares)))
+    noise = finite_number(shape.noise) if is_number(shape.noise) else None
+    if noise is None or noise < 0:
+        raise SchemaError(f"{prefix}the noise of a shape must be a number that is not negative")
+    return Shape(edges, tuple(found), below, *_checked_errors(prefix, shape, len(shares)), noise)
 
 
 def _checked_errors(
@@ -136,6 +141,20 @@ def known_range(column: Column) -> tuple[float, float]:
     if shape.slopes[last] >= 1 and last > first:
         high = edges[shape.pieces.index(last)]
     return low, high
+
+
+def abrupt_ends(column: Column) -> list[float]:
+    """The numbers at which the rows of a column end without a tail, and short of its bounds."""
+    shape = column.shape
+    if shape is None or not shape.pieces:
+        return []
+    edges = [number(edge) for edge in shape.edges]
+    there = [place for place, piece in enumerate(shape.pieces) if piece >= 0]
+    low, high = known_range(column)
+    found = [edges[there[0]]] if math.isinf(low) and there[0] > 0 else []
+    if math.isinf(high) and there[-1] < len(shape.pieces) - 1:
+        found.append(edges[there[-1] + 1])
+    return [float(end) for end in found]
 
 
 def spread_out(column: Column, units: np.ndarray) -> np.ndarray:

@@ -117,6 +117,8 @@ def _describe_column(column: Column) -> dict[str, Any]:
                 "errors": list(column.shape.errors),
                 "slopes": list(column.shape.slopes),
             }
+        if column.shape.noise:
+            field["shape"]["noise"] = column.shape.noise
     if column.unit is not None:
         field["unit"] = column.unit
     if column.sources:
@@ -220,7 +222,10 @@ def _shape(name: str, type_: str, value: Any, spelling: Spelling) -> Shape | Non
         tuple(_from_json(name, type_, edge, spelling) for edge in edges or ()),
         tuple(shares or ()),
         value.get("relative_below", 0.0),
-        *(value.get(key, ()) for key in ("pieces", "errors", "slopes")),
+        value.get("pieces", ()),
+        value.get("errors", ()),
+        value.get("slopes", ()),
+        value.get("noise", 0.0),
     )
 
 

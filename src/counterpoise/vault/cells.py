@@ -129,7 +129,7 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
         else:
             in_groups, noised = np.split(noised, [fine.groups[-1] + 1])
             shown = described(fine, counts, in_groups, noise.deviation, present)
-            found = settled(column, *shown, coarse)
+            found = settled(column, *shown, coarse, noise.deviation)
         schema = schema.replace(found)
     vault._settle(schema)
     return schema
