@@ -80,3 +80,13 @@ def test_noise_that_could_hide_a_quarter_of_the_rows_shows_no_lattice():
     hours = np.repeat([10, 20, 30, 40], 250)
     _, found = seen(hours, 60.0, 0)
     assert (found.rows > 0).sum() > 4
+
+
+def test_zero_is_a_value_of_its_own_on_a_lattice_of_floats():
+    zero = np.nextafter(0.0, 1.0)
+    edges = np.array([0.0, zero, 4.0, 6.0, 100.0])
+    grid = Grid(edges, 0.0, np.array([True, False, False, False]))
+    found = Denoised(np.array([5.0, 0.0, 3.0, 0.0]), np.array([0, -1, 1, -1]), *np.ones((2, 2)))
+    finer, moved = onto(grid, found, Fraction(5))
+    assert dict(zip(finer.edges[:-1].tolist(), moved.rows.tolist(), strict=True))[0.0] == 5.0
+    assert moved.rows[finer.edges[:-1] == 5.0] == [3.0]

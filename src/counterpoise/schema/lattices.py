@@ -14,7 +14,7 @@ from functools import reduce
 
 import numpy as np
 
-from counterpoise.schema.grids import Grid
+from counterpoise.schema.grids import Grid, holds_one_value
 from counterpoise.schema.pieces import Denoised
 
 # A cell with more multiples than this is left as it is: where in it a row lies hardly matters.
@@ -58,10 +58,12 @@ def onto(grid: Grid, found: Denoised, step: Fraction) -> tuple[Grid, Denoised]:
     edges = np.unique(np.concatenate([grid.edges, values, after]))
     parents = np.searchsorted(grid.edges, edges[:-1], side="right") - 1
     is_point = np.isin(edges[:-1], values)
-    # A multiple stands for as much of its piece as lies from it to the next; what is left as it is
-    # stands for its own width.
+    # A multiple stands for as much of its piece as lies from it to the next, one that is a cell by
+    # itself for its rows, and what is left as it is for its own width.
     widths = np.diff(edges.astype(float))
-    densities = found.rows / np.diff(grid.edges.astype(float))
+    densities = found.rows / np.where(
+        holds_one_value(grid), float(step), np.diff(grid.edges.astype(float))
+    )
     rows = densities[parents] * np.where(moved[parents], is_point * float(step), widths)
     wanted, given = _by_piece(found.pieces, found.rows), _by_piece(found.pieces[parents], rows)
     factors = np.divide(wanted, given, out=np.zeros(len(given)), where=given > 0)
