@@ -507,3 +507,15 @@ def test_a_grouping_is_shown_and_goes_when_other_categories_are_stated(tmp_path)
     assert cp.Schema.read(path)["ward"].grouping == grouping
     run("schema", "set", path, "ward", "--categories", "north,south")
     assert cp.Schema.read(path)["ward"].grouping is None
+
+
+def test_a_shape_goes_with_the_bins_that_were_chosen_with_it_when_bounds_change(tmp_path):
+    path = tmp_path / "settled.json"
+    shape = cp.schema.Shape((0, 10, 60, 100), (0.5, 0.4, 0.1))
+    column = cp.Column.continuous("pay", 0, 100, bins=(0, 60, 100), shape=shape)
+    cp.Schema([column]).write(path)
+    run("schema", "set", path, "pay", "--unit", "EUR")
+    assert cp.Schema.read(path)["pay"].shape == shape
+    run("schema", "set", path, "pay", "--maximum", "500")
+    changed = cp.Schema.read(path)["pay"]
+    assert (changed.shape, changed.bins, changed.high) == (None, None, 500)

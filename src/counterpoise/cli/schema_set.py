@@ -117,6 +117,11 @@ def _changed(old: Column, field: dict[str, Any], stated: dict[str, Any]) -> dict
     """The field of a column with other values, all of them public."""
     field = json.loads(json.dumps(field))
     constraints, marks = field.setdefault("constraints", {}), dict(field.get("source") or {})
+    numeric = ("type", "minimum", "maximum", "bins", *_CODING)
+    if "shape" in field and any(stated[key] is not None for key in numeric):
+        # Shape and bins were chosen together, between the bounds as they were.
+        field.pop("shape")
+        field.pop("bins", None)
     if stated["type"] is not None:
         _change_type(old, field, constraints, marks, stated["type"], stated["enum"] is not None)
     type_ = field.get("type", "string")
