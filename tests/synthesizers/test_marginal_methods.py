@@ -234,7 +234,7 @@ def test_aim_measures_no_table_that_noise_would_drown():
         # Half the mean L1 norm of the noise, sqrt(2 / pi) a cell, in rows.
         misplaced = [answer.scale * answer.values.size / np.sqrt(2 * np.pi) for answer in chosen]
         assert len(chosen) > len(SCHEMA)
-        assert max(misplaced) <= 0.16 * rows  # the number of rows it knows is a noisy one
+        assert max(misplaced) <= 0.26 * rows  # the number of rows it knows is a noisy one
 
 
 def test_rounds_of_a_small_table_leave_budget_for_one_a_column():

@@ -49,7 +49,7 @@ NOISE_A_CELL = math.sqrt(2 / math.pi)
 # A table is useful when its noise would misplace at most this part of the rows (total variation).
 # Wide columns come last then. Joined early to a target alone, they look independent of its other
 # causes, and a classifier trained on the sample counts the same evidence twice.
-USEFUL_NOISE = 0.15
+USEFUL_NOISE = 0.25
 
 
 @SYNTHESIZERS.register("aim")
