@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from counterpoise.arguments import seed_or_none, whole_number
-from counterpoise.bundle.card import describe_replicates
+from counterpoise.bundle.card import describe_replicates, without_sums
 from counterpoise.bundle.models import Models, SavedModels
 from counterpoise.bundle.release import WEIGHT, Release
 from counterpoise.errors import MethodError
@@ -20,6 +20,7 @@ from counterpoise.synthesizers.obedience import draw
 from counterpoise.weights import WeightModel, Weights
 from counterpoise.weights.diagnostics import Verdict
 from counterpoise.weights.judge_replicates import JudgedReplicates, judge_replicates, worse
+from counterpoise.weights.measured import describe_measured
 from counterpoise.weights.protocol import redrawable
 from counterpoise.weights.replicates import replicate_weights
 
@@ -55,7 +56,9 @@ def assemble(
             seed=seed,
         )
         judged = judge_replicates(weights, columns)
-    made = card | {"rows": len(synthetic)} | _judgement(card["weights"], found, judged)
+    measured = {"measured": describe_measured(synthesizer, weight_model)}
+    judgement = _judgement(card["weights"], found, judged)
+    made = card | {"rows": len(synthetic)} | measured | judgement
     table = complete(schema, synthetic).assign(**{WEIGHT: weights})
     kept = None if judged is None else judged.columns
     return Release(table, schema, made, kept, models=models, work=work)
@@ -99,6 +102,7 @@ def reweighted(
     card = (
         release.card
         | _judgement(made | {"reweighted": True}, found, judged)
+        | without_sums(release.card)
         | {"model": {"saved": False, "reason": "its weights were replaced"}}
     )
     table = release.table.assign(**{WEIGHT: normalised})

@@ -79,6 +79,17 @@ def describe_replicates(count: int, found: Mapping[str, Any] | None) -> dict[str
     }
 
 
+def without_sums(card: Mapping[str, Any]) -> dict[str, Any]:
+    """What was measured, for a release whose weights match nothing that was summed for them.
+
+    >>> without_sums({"measured": {"counts": [["a"]], "cells": [["a"]], "products": []}})
+    {'measured': {'counts': [['a']], 'cells': [], 'products': []}}
+    """
+    if "measured" not in card:
+        return {}
+    return {"measured": {**card["measured"], "cells": [], "products": []}}
+
+
 def versions() -> dict[str, str]:
     """The versions of Python and of the libraries that a release depends on."""
     return {"python": platform.python_version()} | {name: version(name) for name in _LIBRARIES}

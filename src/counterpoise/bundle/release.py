@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from counterpoise.bundle.card import guarantee, vouches_for_all
+from counterpoise.bundle.card import guarantee, vouches_for_all, without_sums
 from counterpoise.disk import as_path, plainly
 from counterpoise.errors import BundleError, CounterpoiseWarning
 from counterpoise.schema import Schema
@@ -250,7 +250,8 @@ class Release:
         }
         table = self.table.assign(**{WEIGHT: np.ones(rows)})
         model = {"saved": False, "reason": "its weights were set aside"}
-        card = self.card | {"weights": uniform, "replicates": None, "model": model}
+        made = {"weights": uniform, "replicates": None, "model": model}
+        card = self.card | without_sums(self.card) | made
         return replace(self, table=table, card=card, replicates=None, models=None)
 
     def reweighted(self, weights: np.ndarray, replicates: np.ndarray | None = None) -> Release:

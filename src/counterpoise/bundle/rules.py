@@ -96,6 +96,15 @@ TEXTS = Rule(
     lambda value: isinstance(value, Mapping) and all(isinstance(x, str) for x in value.values()),
 )
 FRACTION = number(0, 1)
+SETS = Rule(
+    "a list of lists of columns",
+    lambda value: (
+        isinstance(value, list)
+        and all(
+            isinstance(each, list) and all(isinstance(name, str) for name in each) for each in value
+        )
+    ),
+)
 
 # A dot leads into an object; what is in an object that is null or missing is not asked for.
 CARD: Mapping[str, Rule] = {
@@ -139,6 +148,11 @@ CARD: Mapping[str, Rule] = {
     "model": OBJECT,
     "model.saved": TRUTH,
     "model.reason": TEXT.or_null(),
+    # What was counted and summed together; a release of an earlier version does not say.
+    "measured": OBJECT.if_any(),
+    "measured.counts": SETS.or_null(),
+    "measured.cells": SETS,
+    "measured.products": SETS,
     "rows": whole(0),
     "replicates": OBJECT.or_null(),
     "replicates.count": whole(1),

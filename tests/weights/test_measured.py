@@ -1,0 +1,108 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import counterpoise as cp
+from counterpoise.weights import Logistic, Moments
+from counterpoise.weights.features import (
+    Cells,
+    Linear,
+    OneHot,
+    PairProducts,
+    PrincipalComponents,
+    RandomFourier,
+)
+
+SCHEMA = cp.Schema(
+    [
+        cp.Column.boolean("ill"),
+        cp.Column.categorical("ward", ["a", "b", "c"]),
+        cp.Column.integer("age", 0, 49, bins=5),
+    ]
+)
+
+
+def private(rows=2000):
+    generator = np.random.default_rng(0)
+    age = generator.integers(0, 50, rows)
+    ill = generator.random(rows) < age / 50
+    ward = np.where(ill, "a", generator.choice(["b", "c"], rows))
+    return pd.DataFrame({"ill": ill, "ward": ward, "age": age})
+
+
+def measured(weights, synthesizer="independent"):
+    made = cp.release(
+        private(), SCHEMA, 1.0, 1e-6, synthesizer=synthesizer, weights=weights, replicates=0, seed=1
+    )
+    found = made.card["measured"]
+    return {
+        kind: None if sets is None else {frozenset(each) for each in sets}
+        for kind, sets in found.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("synthesizer", "counts"),
+    [
+        ("independent", [{"ill"}, {"ward"}, {"age"}]),
+        ("histogram", [{"ill", "ward", "age"}]),
+    ],
+)
+def test_the_card_lists_the_largest_sets_that_the_synthesizer_counted(synthesizer, counts):
+    found = measured("uniform", synthesizer)
+    assert found == {"counts": set(map(frozenset, counts)), "cells": set(), "products": set()}
+
+
+@pytest.mark.parametrize("synthesizer", ["mst", "aim", "privbayes", "marginals"])
+def test_every_marginal_method_lists_every_column_and_some_pairs(synthesizer):
+    counts = measured("uniform", synthesizer)["counts"]
+    assert frozenset.union(*counts) == {"ill", "ward", "age"}
+    assert any(len(each) > 1 for each in counts)
+
+
+def test_a_product_of_indicators_is_a_table_and_one_with_a_number_is_not():
+    pairs = PairProducts((("ill", "ward"), ("ward", "age")))
+    found = measured(Moments(blocks=(OneHot(), pairs)))
+    assert found["cells"] == {frozenset({"ill", "ward"})}
+    assert found["products"] == {frozenset({"ward", "age"})}
+
+
+def test_cells_are_tables_whatever_their_columns_are():
+    found = measured(Moments(blocks=(Cells((("ill", "age"),)),)))
+    assert found["cells"] == {frozenset({"ill", "age"})}
+
+
+def test_the_code_of_a_category_measures_nothing():
+    assert measured(Moments(blocks=(Linear(),)))["products"] == {frozenset({"age"})}
+    assert measured(Moments(blocks=(Linear(),)))["cells"] == set()
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        Moments(blocks=(RandomFourier(3),)),
+        Moments(blocks=(PrincipalComponents(2),)),
+        Logistic(features=OneHot() + PairProducts()),
+    ],
+)
+def test_functions_of_whole_rows_and_penalised_fits_measure_no_columns(weights):
+    found = measured(weights)
+    assert found["cells"] == found["products"] == set()
+
+
+def test_a_table_made_elsewhere_has_unknown_counts():
+    with warnings.catch_warnings():
+        # Said once a session: that the table's own privacy cost is not in the ledger.
+        warnings.simplefilter("ignore", cp.CounterpoiseWarning)
+        made = cp.weigh(private(), private(), SCHEMA, 1.0, 1e-6, replicates=0, seed=1)
+    assert made.card["measured"]["counts"] is None
+    assert made.card["measured"]["products"]
+
+
+def test_other_weights_match_no_sums():
+    made = cp.release(private(), SCHEMA, 1.0, 1e-6, replicates=0, seed=1)
+    assert made.card["measured"]["cells"]
+    for other in (made.unweighted(), made.reweighted(np.ones(len(made.table)))):
+        assert other.card["measured"] == made.card["measured"] | {"cells": [], "products": []}
