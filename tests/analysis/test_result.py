@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from counterpoise.analysis.result import Estimate, Estimates, Symmetric, estimate, show, show_width
+from counterpoise.analysis.result import Estimate, Estimates, Symmetric, estimate
+from counterpoise.analysis.text import show, show_width
 from counterpoise.errors import AnalysisError
 from tests.analysis.releases import make_release
 

@@ -28,7 +28,8 @@ from counterpoise.analysis.likelihood import (
     probabilities,
 )
 from counterpoise.analysis.replication import FULL, UNWEIGHTED, Design, covariance
-from counterpoise.analysis.result import LEVEL, Estimate, Estimates, aligned, estimate, show
+from counterpoise.analysis.result import LEVEL, Estimate, Estimates, estimate
+from counterpoise.analysis.text import aligned, show
 from counterpoise.arguments import shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Column, Schema

@@ -34,7 +34,8 @@ from counterpoise.analysis.posterior_sampler import (
     sample,
 )
 from counterpoise.analysis.replication import Design, checked_level, truth
-from counterpoise.analysis.result import LEVEL, aligned, show
+from counterpoise.analysis.result import LEVEL
+from counterpoise.analysis.text import aligned, show
 from counterpoise.analysis.verdict import warn
 from counterpoise.arguments import seed_or_none, shown, whole_number
 from counterpoise.errors import AnalysisError

@@ -51,7 +51,8 @@ def estimate_lines(found: Estimate | Estimates, level: float, heading: str) -> s
     (intervals of 90%)
     """
     from counterpoise.analysis.replication import multiplier
-    from counterpoise.analysis.result import Symmetric, aligned, show, show_width
+    from counterpoise.analysis.result import Symmetric
+    from counterpoise.analysis.text import aligned, show, show_width
 
     columns, rows = _rows(found, heading)
     halves = [

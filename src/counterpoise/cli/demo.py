@@ -75,7 +75,7 @@ def command(out: Path, epsilon: float, count: int, quiet: bool) -> None:
 
 def _estimates(release: Release, truth: pd.DataFrame) -> str:
     """Three estimates without weights, with them, and as they are in the private table."""
-    from counterpoise.analysis.result import aligned, show
+    from counterpoise.analysis.text import aligned, show
 
     is_heart = truth["diagnosis"] == "heart"
     by_outcome: Any = release.mean("age", by="readmitted")
@@ -107,7 +107,7 @@ def _models(release: Release, truth: pd.DataFrame, others: pd.DataFrame) -> str:
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
 
-    from counterpoise.analysis.result import aligned
+    from counterpoise.analysis.text import aligned
     from counterpoise.bundle.release import WEIGHT, Release
 
     rows = truth.assign(**{WEIGHT: 1.0})

@@ -30,7 +30,7 @@ def command(folder: Path, as_json: bool, quiet: bool) -> None:
 
 
 def _lines(release: Release, folder: Path) -> list[str]:
-    from counterpoise.analysis.result import aligned
+    from counterpoise.analysis.text import aligned
     from counterpoise.cli.console import verdict_line
     from counterpoise.cli.summary import places
 

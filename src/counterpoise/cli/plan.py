@@ -31,7 +31,7 @@ def show_plan(plan: Plan, as_json: bool, replicates: int, rows: int = GUESSED_RO
 
 def plan_lines(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> str:
     """A plan as a table: a line a stage, and below it what is asked and how noisy the answer is."""
-    from counterpoise.analysis.result import aligned
+    from counterpoise.analysis.text import aligned
 
     stages = plan.describe(private_rows=rows, replicates=replicates)
     table = [("stage", "method", "share", "time", "memory")]

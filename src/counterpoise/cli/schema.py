@@ -139,7 +139,7 @@ def schema_lines(schema: Schema) -> str:
     age     integer      0 to 109, 20 bins  no
     ill     categorical  2 categories       no
     """
-    from counterpoise.analysis.result import aligned
+    from counterpoise.analysis.text import aligned
 
     marks = {
         heading: {name: [key for own, key in pairs if own == name] for name, _ in pairs}

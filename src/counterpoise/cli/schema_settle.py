@@ -63,7 +63,7 @@ def settling_lines(schema: Schema, draft: Path | str) -> list[tuple[str, str]]:
 
 def settling_table(schema: Schema, draft: Path | str) -> str:
     """The same as a table, cut to a screen; empty when there is nothing to settle."""
-    from counterpoise.analysis.result import aligned
+    from counterpoise.analysis.text import aligned
 
     lines = settling_lines(schema, draft)
     if not lines:
