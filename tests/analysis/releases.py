@@ -20,6 +20,8 @@ SCHEMA = cp.Schema(
     ]
 )
 
+EVERYTHING = {"counts": [list(SCHEMA.names)], "cells": [], "products": []}
+
 
 def make_table(rows: int, seed: int = 0) -> pd.DataFrame:
     """Every kind of column; nobody is in the closed ward, and some values are null."""
@@ -55,7 +57,7 @@ def make_release(
     return cp.Release(
         make_table(rows, seed).assign(weight=weights),
         SCHEMA,
-        {"rows": rows, **card},
+        {"rows": rows, "measured": EVERYTHING, **card},
         replicates=redrawn / redrawn.mean(axis=0) if replicates else None,
     )
 

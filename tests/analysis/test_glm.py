@@ -143,9 +143,8 @@ def test_a_multinomial_model_of_two_categories_is_the_binomial_one():
     two = release.glm("ward ~ age + ill", "multinomial")
     assert two.categories == ("surgery", "medicine")
     schema = release.schema.replace(cp.Column.categorical("ward", ["surgery", "medicine"]))
-    binomial = cp.Release(schema.restore(release.table), schema, {}, release.replicates).glm(
-        "ward ~ age + ill"
-    )
+    again = cp.Release(schema.restore(release.table), schema, release.card, release.replicates)
+    binomial = again.glm("ward ~ age + ill")
     assert binomial.family == "binomial"
     pd.testing.assert_frame_equal(
         two.to_frame().reset_index(drop=True), binomial.to_frame().reset_index(drop=True), rtol=1e-6

@@ -9,11 +9,17 @@ table's population as far as the weights put the synthesizer right.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from counterpoise.analysis.allowed import (
+    means_within,
+    quantile_places,
+    share_within,
+    sums_within,
+)
 from counterpoise.analysis.columns import (
     By,
     Groups,
@@ -43,6 +49,8 @@ from counterpoise.analysis.result import (
     estimates,
     joined,
 )
+from counterpoise.analysis.support import Measured
+from counterpoise.analysis.unmeasured import Bounds, group_shares, with_support
 from counterpoise.arguments import real_number, shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Column
@@ -79,8 +87,16 @@ def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
         design.sums(grouped.lines(found.present.astype(float))),
     )
     note, beyond = _hidden(release, column, found, design), _unseen(release, column, found, design)
+    members = [estimate(line, found.scale, note=note, beyond=beyond) for line in results]
+    there, weights = found.values[found.present], design.weights[found.present]
     return _collect(
-        grouped, [estimate(line, found.scale, note=note, beyond=beyond) for line in results]
+        grouped,
+        members,
+        Measured.of_release(release).of({column, *grouped.columns}, linear={column}),
+        lambda: [
+            tuple(map(found.scale.value, ends))
+            for ends in means_within(there, weights, group_shares(release, grouped))
+        ],
     )
 
 
@@ -94,7 +110,7 @@ def total(
     """
     design, grouped = Design.of(release), groups(release, by)
     population, note = _population(release)
-    beyond = 0.0
+    measured, linear, beyond = Measured.of_release(release), set[str](), 0.0
     if column is None:
         values = np.ones(len(release.table))
     elif category is not None:
@@ -105,16 +121,23 @@ def total(
         found = numbers(release, column)
         if found.scale.kind != "number":
             raise AnalysisError(f"column {column!r}: dates have no total; ask for their mean")
-        values = found.values * found.present
+        values, linear = found.values * found.present, {column}
         note = joined(note, _hidden(release, column, found, design))
         beyond = population * _unseen(release, column, found, design)
     # T = N sum_i w_i x_i / sum_i w_i
     everyone = design.sums(np.ones((1, len(release.table))))
     results = population * ratio(design.sums(grouped.lines(values)), everyone)
+    support = measured.of({*grouped.columns, *([] if column is None else [column])}, linear)
     if column is None and by is None:
         number = Estimate(float(population), None, float(population), note or _no_error(release))
-        return _collect(grouped, [number])
-    return _collect(grouped, [estimate(line, note=note, beyond=beyond) for line in results])
+        return replace(number, support=support)
+
+    def bounds() -> list[tuple[Any, Any]]:
+        sums = sums_within(values, design.weights, group_shares(release, grouped))
+        return [(population * low, population * high) for low, high in sums]
+
+    members = [estimate(line, note=note, beyond=beyond) for line in results]
+    return _collect(grouped, members, support, bounds)
 
 
 def proportion(
@@ -131,12 +154,18 @@ def proportion(
         category = True
     found = codes(release, column)
     if category is None:
-        return shares(design, grouped, public, found.codes, found.labels)
+        return shares(release, design, grouped, public, found.codes, found.labels)
     present = design.sums(grouped.lines((found.codes >= 0).astype(float)))
-    values, place = _is_category(release, column, category)
-    results = ratio(design.sums(grouped.lines(values)), present)
+    chosen, place = _is_category(release, column, category)
+    results = ratio(design.sums(grouped.lines(chosen)), present)
+    whole = float(design.weights @ chosen) / float(design.weights[found.codes >= 0].sum())
     beyond, note = _rare(public, place)
-    return _collect(grouped, [share(line, beyond, note) for line in results])
+    return _collect(
+        grouped,
+        [share(line, beyond, note) for line in results],
+        Measured.of_release(release).of({column, *grouped.columns}),
+        lambda: [share_within(whole, least) for least, _ in group_shares(release, grouped)],
+    )
 
 
 def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Estimate | Estimates:
@@ -162,10 +191,25 @@ def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Es
     for place in range(len(grouped.labels)):
         rows = np.flatnonzero((grouped.members == place) & found.present)
         members.append(_quantile(design, found.values, rows, q, public))
-    return _collect(grouped, members)
+    support = Measured.of_release(release).of({column, *grouped.columns})
+
+    def bounds() -> list[tuple[Any, Any]]:
+        there = np.flatnonzero(found.present)
+        ranked = there[np.argsort(found.values[there], kind="stable")]
+        values, cumulative = found.values[ranked], _cumulative(design.weights[ranked])
+        return [
+            tuple(
+                _value(public, _inverse(values, cumulative, place))
+                for place in quantile_places(q, least)
+            )
+            for least, _ in group_shares(release, grouped)
+        ]
+
+    return _collect(grouped, members, support, bounds)
 
 
 def shares(
+    release: Release,
     design: Design,
     grouped: Groups,
     column: Column,
@@ -182,8 +226,20 @@ def shares(
     wholes = design.sums(grouped.lines((found >= 0).astype(float)))
     results = ratio(counts, np.repeat(wholes, len(labels), axis=0))
     rare = [_rare(column, place) for place in range(len(labels))] * len(grouped.labels)
-    found_shares = [share(line, *known) for line, known in zip(results, rare, strict=True)]
-    return Estimates(cells.columns, cells.labels, tuple(found_shares))
+    members = [share(line, *known) for line, known in zip(results, rare, strict=True)]
+    support = Measured.of_release(release).of(cells.columns)
+
+    def bounds() -> list[tuple[Any, Any]]:
+        weights = np.bincount(found[found >= 0], design.weights[found >= 0], len(labels))
+        parts = weights / weights.sum()
+        return [
+            share_within(float(part), least)
+            for least, _ in group_shares(release, grouped)
+            for part in parts
+        ]
+
+    made = with_support(members, support, bounds)
+    return Estimates(cells.columns, cells.labels, tuple(made))
 
 
 def share(results: np.ndarray, beyond: float = 0.0, note: str = "") -> Estimate:
@@ -347,5 +403,7 @@ def _require_categories(column: Column) -> None:
         )
 
 
-def _collect(grouped: Groups, members: list[Estimate]) -> Estimate | Estimates:
-    return estimates(grouped.columns, grouped.labels, members)
+def _collect(
+    grouped: Groups, members: list[Estimate], support: str, bounds: Bounds | None = None
+) -> Estimate | Estimates:
+    return estimates(grouped.columns, grouped.labels, with_support(members, support, bounds))

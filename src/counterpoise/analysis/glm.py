@@ -3,7 +3,8 @@
 A model is fitted by maximum likelihood, once with the weights and, from there, once with every
 replicate; the spread of the coefficients is their covariance, as in R's `survey::svyglm` on a
 replicate design (T. Lumley, Complex Surveys, 2010). Beside them stand the naive errors, which
-take the synthetic rows for as many people and so know nothing of the privacy noise.
+take the synthetic rows for as many people and so know nothing of the privacy noise. Coefficients
+that nothing measured are as wide as a stated prior: see `coefficients`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,13 @@ import pandas as pd
 from scipy import linalg
 from threadpoolctl import threadpool_limits
 
+from counterpoise.analysis.coefficients import (
+    DEVIATION,
+    ignorance,
+    steps_of,
+    supports_of,
+    widened,
+)
 from counterpoise.analysis.formulas import Matrices, ReadFormula, Recipe, read_formula
 from counterpoise.analysis.likelihood import (
     FAMILIES,
@@ -29,8 +37,9 @@ from counterpoise.analysis.likelihood import (
 )
 from counterpoise.analysis.replication import FULL, UNWEIGHTED, Design, covariance
 from counterpoise.analysis.result import LEVEL, Estimate, Estimates, estimate
+from counterpoise.analysis.support import Measured
 from counterpoise.analysis.text import aligned, show
-from counterpoise.arguments import shown
+from counterpoise.arguments import real_number, shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Column, Schema
 
@@ -102,26 +111,30 @@ class Glm:
 
     def __str__(self) -> str:
         lines: list[tuple[str, ...]] = [
-            ("term", "value", "standard error", "low", "high", "naive error", "unweighted")
+            ("term", "value", "standard error", "low", "high", "naive error", "unweighted", "")
         ]
+        marks = self.coefficients.marks
         for term, member in self.coefficients.items():
             low, high = member.interval() or (None, None)
             error, naive = member.standard_error, self.naive_errors[term]
             parts = (member.value, error, low, high, naive, member.unweighted)
             # Two digits of a standard error, or three when it begins with 1 or 2.
             digits = (naive if error is None else error) / 10
-            lines.append((str(term), *(show(part, digits) for part in parts)))
+            cells = (show(part, digits) for part in parts)
+            lines.append((str(term), *cells, marks.get(member.support, "")))
         head = f"{self.formula}, {self.family}, {self.rows:,} rows"
         if self.categories:
             head += f", compared with {self.categories[0]}"
         if self.left_out:
             head += f" ({self.left_out:,} left out for nulls)"
-        return "\n".join([head, aligned(lines, 1), *self.coefficients._notes()])
+        return "\n".join([head, aligned(lines, 1), *self.coefficients.notes()])
 
     __repr__ = __str__
 
 
-def glm(release: Release, formula: str, family: str = "auto") -> Glm:
+def glm(
+    release: Release, formula: str, family: str = "auto", prior_deviation: float = DEVIATION
+) -> Glm:
     """Fit a generalised linear model given by a formula such as "ill ~ age + C(ward)".
 
     The families are "gaussian", "binomial", "poisson" and "multinomial", each with its canonical
@@ -133,6 +146,12 @@ def glm(release: Release, formula: str, family: str = "auto") -> Glm:
     is read and not run: it knows columns, numbers, `+ - * : / **` and a fixed list of functions,
     which `counterpoise.analysis.formulas` names.
 
+    Each coefficient says by its `support` whether its columns were measured together. One that
+    was never measured, such as an interaction of columns that were only counted in pairs, has an
+    interval that adds a prior of `prior_deviation` for a step of its term (from no to yes, or two
+    standard deviations) in units of the link, or of the target's standard deviation where the
+    model is gaussian. Zero insists on the interval that the replicates give.
+
     >>> import counterpoise as cp
     >>> table = pd.DataFrame({"x": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 9.0], "weight": [1.5, 1.5, 0]})
     >>> columns = [cp.Column.continuous(name, 0, 9) for name in "xy"]
@@ -140,6 +159,14 @@ def glm(release: Release, formula: str, family: str = "auto") -> Glm:
     >>> round(model["x"].value, 6), round(model["x"].unweighted, 6)
     (1.0, 4.0)
     """
+    prior_deviation = real_number(
+        "prior_deviation",
+        prior_deviation,
+        "a number from 0",
+        AnalysisError,
+        above=0,
+        inclusive=True,
+    )
     design = Design.of(release)
     read = read_formula(formula, release.schema)
     chosen = _family(release.schema, read.targets, family)
@@ -160,18 +187,36 @@ def glm(release: Release, formula: str, family: str = "auto") -> Glm:
         likelihood = Numeric(x / sizes, _target(made, FAMILIES[chosen]), FAMILIES[chosen])
     # Many small products: threads would wait for each other longer than they work.
     with threadpool_limits(1, "blas"):
-        results, naive, note = _fit_all(likelihood, [each[rows] for each in design.each()])
-    results, naive = results / sizes[:, None], naive / sizes
+        results, information, dispersion, note = _fit_all(
+            likelihood, [each[rows] for each in design.each()]
+        )
+    naive = np.sqrt(dispersion * np.diag(np.linalg.inv(information)))
+    supports = supports_of(Measured.of_release(release), read, made.recipe.layout)
+    supports = supports.tiled(max(1, len(categories) - 1))
+    steps = np.tile(steps_of(x, design.weights[rows]), max(1, len(categories) - 1)) / sizes
+    unit = 1.0
+    if chosen == "gaussian":
+        unit = float(steps_of(made.target[:, None], design.weights[rows])[0]) / 2
+    moves = ignorance(supports, steps / unit, information, prior_deviation)
+    results, naive, moves = results / sizes[:, None], naive / sizes, moves / sizes[:, None]
+    extra = moves @ moves.T
     return Glm(
         formula=formula,
         family=chosen,
         coefficients=Estimates(
             ("term",),
             tuple((term,) for term in terms),
-            tuple(estimate(line, note=note) for line in results),
+            tuple(
+                widened(estimate(line, note=note), support, float(more), prior_deviation)
+                for line, support, more in zip(
+                    results, supports.supports, np.sqrt(np.diag(extra)), strict=True
+                )
+            ),
         ),
         covariance=(
-            pd.DataFrame(covariance(results), index=terms, columns=terms) if design.count else None
+            pd.DataFrame(covariance(results) + extra, index=terms, columns=terms)
+            if design.count
+            else None
         ),
         naive_errors=pd.Series(naive, index=pd.Index(terms, name="term")),
         rows=len(rows),
@@ -256,8 +301,11 @@ def _check_rank(x: np.ndarray, weights: np.ndarray, terms: list[str]) -> None:
 
 def _fit_all(
     likelihood: Likelihood, weightings: list[np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, str]:
-    """Coefficients with each weighting (coefficients x (2 + R)), the naive errors, and a note."""
+) -> tuple[np.ndarray, np.ndarray, float, str]:
+    """Coefficients with each weighting (coefficients x (2 + R)), and at the full one the rest.
+
+    That is the information, the dispersion, so that Var(beta) = phi information^-1, and a note.
+    """
     weights = weightings[FULL]
     beta = maximise(likelihood, weights, likelihood.start(weights))
     if beta is None:
@@ -270,7 +318,6 @@ def _fit_all(
     results = np.array([undefined if each is None else each for each in found]).T
     failed = sum(each is None for each in found[UNWEIGHTED + 1 :])
     note = f"{failed} of {len(found) - 2} replicates did not converge" if failed else ""
-    # Var(beta) = phi information^-1
     eta = likelihood.predictor(beta)
-    inverse = np.linalg.inv(likelihood.information(eta, weights))
-    return results, np.sqrt(likelihood.dispersion(eta, weights) * np.diag(inverse)), note
+    dispersion = float(likelihood.dispersion(eta, weights))
+    return results, likelihood.information(eta, weights), dispersion, note

@@ -99,6 +99,15 @@ class Layout:
         """The names of the columns."""
         return [name for part, _ in self.parts for name in self._names(part)]
 
+    @property
+    def factors_of_features(self) -> list[tuple[Factor, ...]]:
+        """For every column, the factors that it is a product of; none of the intercept."""
+        return [
+            tuple(self.factors[name].factor for name, _ in part)
+            for part, _ in self.parts
+            for _ in range(self._count(part))
+        ]
+
     def check(self, rows: int) -> None:
         """Refuse a matrix that is too large, or whose columns cannot be told apart by name."""
         count = sum(self._count(part) for part, _ in self.parts)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from counterpoise.analysis.columns import codes, numbers, one_column, several_co
 from counterpoise.analysis.replication import Design, truth
 from counterpoise.analysis.resampling import drawn_rows
 from counterpoise.analysis.result import Estimate, estimate
+from counterpoise.analysis.support import IMPLIED, NEVER, Measured
 from counterpoise.analysis.verdict import warn
 from counterpoise.arguments import seed_or_none, shown, whole_number
 from counterpoise.errors import AnalysisError
@@ -121,7 +122,8 @@ def fit(
     """Fit a copy of a scikit-learn estimator or pipeline with the weights of the release.
 
     Returns a pipeline of the schema's coding and the fitted estimator: `model.predict(table)`
-    takes a raw table, and `model["model"]` is the estimator. `features` are columns, by default
+    takes a raw table, and `model["model"]` is the estimator; `model.support_` says of each feature
+    whether it was measured together with the target. `features` are columns, by default
     all but the target; rows whose target is null are left out. `seed` is for the rows drawn for
     an estimator that takes no weights.
 
@@ -141,7 +143,10 @@ def fit(
     x, weights = coder.transform(release.table.iloc[rows]), design.weights[rows]
     generator = np.random.default_rng(seed_or_none(seed))
     fitted = _fit_weighted(estimator, x, goal, weights, generator)
-    return Pipeline([("schema", coder), ("model", fitted)])
+    made = Pipeline([("schema", coder), ("model", fitted)])
+    measured = Measured.of_release(release)
+    made.support_ = {name: measured.of({target, name}) for name in coder.schema.names}
+    return made
 
 
 def cross_validate(
@@ -187,7 +192,16 @@ def cross_validate(
             scores.append(_score(scorer, label, model, _take(x, test), goal[test], weights[test]))
         results.append(scores)
     by_fold = np.array(results)
-    return CrossValidation(label, estimate(by_fold.mean(axis=0)), tuple(by_fold[:, 0].tolist()))
+    score = replace(estimate(by_fold.mean(axis=0)), support=_support(release, target, coder))
+    return CrossValidation(label, score, tuple(by_fold[:, 0].tolist()))
+
+
+def _support(release: Release, target: str, coder: SchemaCoder) -> str:
+    """The support of predictions: never where none of the features is connected with the target."""
+    measured, features = Measured.of_release(release), coder.schema.names
+    whole = measured.of({target, *features})
+    each = {measured.of({target, name}) for name in features}
+    return IMPLIED if whole == NEVER and each != {NEVER} else whole
 
 
 def weight_parameter(estimator: Any) -> str | None:

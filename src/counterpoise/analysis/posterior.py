@@ -7,7 +7,8 @@ decided here that the paper leaves open. How much the rows count in all: by defa
 table and the synthetic one are informative together, not as many rows as were synthesized. And
 the noise in the weights, which equation 3 knows nothing of: where a release has replicate weights,
 the draws are spread by what they move the posterior's mode beyond its own width. What the
-synthesizer never measured and the weights do not correct is in neither.
+synthesizer never measured and the weights do not correct is in neither: coefficients that nothing
+measured are spread as widely as those of `glm`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import pandas as pd
 from scipy import linalg
 from scipy.special import expit
 
+from counterpoise.analysis.coefficients import DEVIATION, ignorant_draws, steps_of, supports_of
 from counterpoise.analysis.estimates import POPULATION
 from counterpoise.analysis.formulas import Recipe, read_formula
 from counterpoise.analysis.likelihood import probabilities
@@ -35,6 +37,7 @@ from counterpoise.analysis.posterior_sampler import (
 )
 from counterpoise.analysis.replication import Design, checked_level, truth
 from counterpoise.analysis.result import LEVEL
+from counterpoise.analysis.support import FOOTNOTES, MARKS, Measured, worst
 from counterpoise.analysis.text import aligned, show
 from counterpoise.analysis.verdict import warn
 from counterpoise.arguments import seed_or_none, shown, whole_number
@@ -89,6 +92,7 @@ class Posterior:
     left_out: int
     categories: tuple[Any, ...]  # of a multinomial target, the first being compared with
     recipe: Recipe = field(repr=False)
+    supports: tuple[str, ...] = ()  # of the parameters: whether what they depend on was measured
 
     def __getitem__(self, parameter: str) -> np.ndarray:
         """The draws of a parameter: chains x draws."""
@@ -127,6 +131,7 @@ class Posterior:
                 "high": high,
                 "r_hat": self.convergence.r_hat,
                 "effective_draws": self.convergence.bulk,
+                "support": list(self.supports),
             },
             index=pd.Index(self.parameters, name="parameter"),
         )
@@ -174,12 +179,16 @@ class Posterior:
 
     def __str__(self) -> str:
         lines: list[tuple[str, ...]] = [
-            ("parameter", "mean", "deviation", "low", "high", "R-hat", "draws count as")
+            ("parameter", "mean", "deviation", "low", "high", "R-hat", "draws count as", "")
         ]
         for name, line in self.to_frame().iterrows():
             digits = line["deviation"] / 10
             cells = (show(line[part], digits) for part in ("mean", "deviation", "low", "high"))
-            judged = f"{line['r_hat']:.3f}", f"{line['effective_draws']:,.0f}"
+            judged = (
+                f"{line['r_hat']:.3f}",
+                f"{line['effective_draws']:,.0f}",
+                MARKS[line["support"]],
+            )
             lines.append((str(name), *cells, *judged))
         sizes = self.sizes
         head = f"{self.formula}, {self.family}, {sizes.rows:,} rows"
@@ -197,7 +206,8 @@ class Posterior:
         )
         wrong = self.convergence.complaint
         notes = [f"intervals of {LEVEL:.0%}; {noise}", *([wrong] if wrong else [])]
-        return "\n".join([head, count, aligned(lines, 1), f"({'; '.join(notes)})"])
+        marked = [f"{MARKS[each]} {FOOTNOTES[each]}" for each in FOOTNOTES if each in self.supports]
+        return "\n".join([head, count, aligned(lines, 1), f"({'; '.join(notes)})", *marked])
 
     __repr__ = __str__
 
@@ -282,11 +292,18 @@ def posterior(
             f"posterior: the draws are not to be trusted: {convergence.complaint}; take more draws "
             "and a longer warmup, or a narrower prior"
         )
+    supports = supports_of(Measured.of_release(release), read, model.made.recipe.layout)
+    supports = supports.tiled(model.blocks)
+    steps = np.tile(steps_of(model.made.features, model.weights), model.blocks)
+    if model.family == "linear":
+        steps = steps / (steps_of(model.target[:, None], model.weights)[0] / 2)
+    stated_draws = model.as_stated(internal)
+    more = ignorant_draws(stated_draws, supports, steps, DEVIATION, generator)
     return Posterior(
         formula=formula,
         family=model.family,
         parameters=model.parameters,
-        draws=model.as_stated(internal),
+        draws=stated_draws + more,
         sizes=sizes,
         convergence=convergence,
         sampled=sampled,
@@ -294,6 +311,10 @@ def posterior(
         left_out=len(release.table) - len(model.made.rows),
         categories=model.categories,
         recipe=model.made.recipe,
+        supports=(
+            *supports.supports,
+            *([worst(supports.supports)] if model.family == "linear" else []),
+        ),
     )
 
 

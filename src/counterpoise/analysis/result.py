@@ -3,7 +3,8 @@
 An estimate prints as a value with its interval; several of them print as an aligned table and
 turn into a pandas frame. The interval is the estimate plus or minus so many standard errors from
 the replicate weights, by Student's t; for a quantile it is Woodruff's. Without replicates, or
-where they cannot tell, there is a note that says so in the place of an interval.
+where they cannot tell, there is a note that says so in the place of an interval. The support of an
+estimate says whether what it depends on was measured: what was not bears a mark, with a footnote.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
+from counterpoise.analysis.allowed import Allowed
 from counterpoise.analysis.columns import Scale, is_same
 from counterpoise.analysis.replication import (
     FULL,
@@ -24,6 +26,7 @@ from counterpoise.analysis.replication import (
     multiplier,
     standard_errors,
 )
+from counterpoise.analysis.support import BRIEFLY, FOOTNOTES, MARKS
 from counterpoise.analysis.text import aligned, shared_half, show, show_width
 from counterpoise.arguments import shown
 from counterpoise.errors import AnalysisError
@@ -71,7 +74,9 @@ class Estimate:
     """A weighted estimate: its value, its standard error, and the same without the weights.
 
     `standard_error` is None, and `note` says why, when the release cannot tell it. A note beside
-    an interval says what an estimate rests on.
+    an interval says what an estimate rests on. `support` is "measured", "implied", "never" or
+    "unknown" (see `counterpoise.analysis.support`), and empty where the release cannot know what a
+    statistic depends on.
 
     >>> age = Estimate(54.23, 0.41, 51.0, span=Symmetric(54.23, 0.41, 80))
     >>> age
@@ -85,6 +90,7 @@ class Estimate:
     unweighted: Any
     note: str = ""
     span: Span | None = field(default=None, repr=False, compare=False)
+    support: str = ""
 
     def interval(self, level: float = LEVEL) -> tuple[Any, Any] | None:
         """The ends of the interval that holds the truth with this probability, or None."""
@@ -95,10 +101,14 @@ class Estimate:
 
     def __str__(self) -> str:
         ends = self.interval()
+        said = joined(BRIEFLY.get(self.support, ""), self.note)
         if ends is None:
             shown = show(self.value) or "undefined"
-            return f"{shown} ({self.note})" if self.note else shown
-        more = f"; {self.note}" if self.note else ""
+            return f"{shown} ({said})" if said else shown
+        more = f"; {said}" if said else ""
+        if isinstance(self.span, Allowed):
+            value, low, high = (show(each, self.coarse) for each in (self.value, *ends))
+            return f"{value} ({low} to {high}{more})"
         if not isinstance(self.span, Symmetric):
             low, high = (show(end, None) for end in ends)
             return f"{show(self.value)} ({LEVEL:.0%}: {low} to {high}{more})"
@@ -106,6 +116,13 @@ class Estimate:
         return f"{show(self.value, half)} ± {show_width(half)} ({LEVEL:.0%}{more})"
 
     __repr__ = __str__
+
+    @property
+    def coarse(self) -> float | None:
+        """A half-width for the digits of bounds, which nobody needs to many."""
+        if not isinstance(self.span, Allowed) or not isinstance(self.span.low, float):
+            return None
+        return (self.span.high - self.span.low) / 20
 
     def _half(self, level: float) -> Any:
         """Half of the interval, before it is cut to what is possible."""
@@ -174,7 +191,7 @@ class Estimates:
         return same[0] if same else None
 
     def to_frame(self, level: float = LEVEL) -> pd.DataFrame:
-        """A frame with value, standard_error, low, high and unweighted, by label."""
+        """A frame with value, standard_error, low, high, unweighted and support, by label."""
         ends = [member.interval(level) or (None, None) for member in self.members]
         index: pd.Index
         if len(self.columns) == 1:
@@ -187,6 +204,7 @@ class Estimates:
             "low": [low for low, _ in ends],
             "high": [high for _, high in ends],
             "unweighted": [member.unweighted for member in self.members],
+            "support": [member.support for member in self.members],
         }
         series = {name: _series(values, index) for name, values in parts.items()}
         return pd.DataFrame(series, index=index)
@@ -222,22 +240,27 @@ class Estimates:
         # An interval that is not symmetric, as of a quantile, has ends alone.
         with_half = any(half is not None for half in halves)
         half_name = ("±",) if with_half else ()
-        lines = [(*self.columns, "value", *half_name, "low", "high", "unweighted")]
+        marks = self.marks
+        mark_name = ("",) if marks else ()
+        lines = [(*self.columns, "value", *half_name, "low", "high", "unweighted", *mark_name)]
         for own, member, half in zip(self.labels, self.members, halves, strict=True):
             low, high = member.interval() or (None, None)
-            digits = half if shared is None else shared
+            digits = (half or member.coarse) if shared is None else shared
             width = ("" if half is None else show_width(half, digits),) if with_half else ()
             cells = (show(each, digits) for each in (low, high, member.unweighted))
             value = show(member.value, digits) or "undefined"
-            lines.append((*map(str, own), value, *width, *cells))
-        return "\n".join([aligned(lines, len(self.columns)), *self._notes()])
+            mark = (marks[member.support],) if marks else ()
+            lines.append((*map(str, own), value, *width, *cells, *mark))
+        return "\n".join([aligned(lines, len(self.columns)), *self.notes()])
 
     def _wide(self) -> str:
         across = list(dict.fromkeys(own[-1] for own in self.labels))
         down = list(dict.fromkeys(own[0] for own in self.labels))
         found = dict(zip(self.labels, self.members, strict=True))
         halves = {own: member._half(LEVEL) for own, member in found.items()}
-        shared = shared_half(list(halves.values()))
+        shared, marks = shared_half(list(halves.values())), self.marks
+        # As wide in every cell, so that numbers stay below each other.
+        room = max(map(len, marks.values()), default=0)
         lines = [(" \\ ".join(self.columns), *map(str, across))]
         for left in down:
             cells = []
@@ -247,16 +270,35 @@ class Estimates:
                     cells.append("")
                     continue
                 half = halves[left, right]
-                digits = half if shared is None else shared
+                digits = (half or member.coarse) if shared is None else shared
                 width = "" if half is None else f" ± {show_width(half, digits)}"
-                cells.append(show(member.value, digits) + width)
+                if isinstance(member.span, Allowed):
+                    low, high = (show(end, member.coarse) for end in member.span(LEVEL))
+                    width = f" [{low}, {high}]"
+                mark = f" {marks[member.support]:{room}}" if marks else ""
+                cells.append(show(member.value, digits) + width + mark)
             lines.append((str(left), *cells))
-        return "\n".join([aligned(lines, 1), *self._notes()])
+        return "\n".join([aligned(lines, 1), *self.notes()])
 
-    def _notes(self) -> list[str]:
+    @property
+    def marks(self) -> dict[str, str]:
+        """A mark for every support; none when all estimates have the same."""
+        found = {member.support for member in self.members if member.support}
+        return MARKS if len(found) > 1 else {}
+
+    def notes(self, level: float = LEVEL) -> list[str]:
+        """The lines below a table: the level of its intervals, what they rest on, and marks."""
         notes = dict.fromkeys(member.note for member in self.members if member.note)
-        level = [f"intervals of {LEVEL:.0%}"] if any(member.span for member in self.members) else []
-        return [f"({'; '.join([*level, *notes])})"] if level or notes else []
+        spans = [member.span for member in self.members if member.span is not None]
+        has_level = any(not isinstance(span, Allowed) for span in spans)
+        first = [f"intervals of {100 * level:g}%"] * has_level + list(notes)
+        found = dict.fromkeys(member.support for member in self.members)
+        footnotes = [
+            f"{self.marks.get(support, '')} {text}".strip()
+            for support, text in FOOTNOTES.items()
+            if support in found
+        ]
+        return [*([f"({'; '.join(first)})"] if first else []), *footnotes]
 
 
 def estimate(

@@ -7,14 +7,17 @@ are functions of a few weighted sums, computed for every replicate in one produc
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from datetime import date, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from counterpoise.analysis.allowed import joint_share, product, share_within
 from counterpoise.analysis.columns import (
     MOST_GROUPS,
     By,
@@ -27,8 +30,10 @@ from counterpoise.analysis.columns import (
     several_columns,
 )
 from counterpoise.analysis.estimates import ratio, share, shares
-from counterpoise.analysis.replication import Design
+from counterpoise.analysis.replication import FULL, Design
 from counterpoise.analysis.result import Estimate, Estimates, estimate
+from counterpoise.analysis.support import Measured
+from counterpoise.analysis.unmeasured import with_support
 from counterpoise.arguments import shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema.bins import labels as bin_labels
@@ -36,6 +41,9 @@ from counterpoise.schema.bins import number
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
+
+# Of so many rows, bounds are as those of all.
+ENOUGH_ROWS = 100_000
 
 SHARES_OF = ("all", "rows", "columns")
 
@@ -59,7 +67,7 @@ def histogram(
     column = public.name
     if bins is None:
         found = codes(release, column)
-        return shares(design, grouped, public, found.codes, found.labels)
+        return shares(release, design, grouped, public, found.codes, found.labels)
     kind = public.kind
     if not public.is_numeric:
         raise AnalysisError(f"column {column!r} is {kind}: it has categories, and takes no bins")
@@ -71,7 +79,7 @@ def histogram(
         places[values.values == edges[-1]] = len(edges) - 2
     inside = values.present & (places >= 0) & (places < len(edges) - 1)
     labels = bin_labels(kind, edges)
-    return shares(design, grouped, public, np.where(inside, places, -1), labels)
+    return shares(release, design, grouped, public, np.where(inside, places, -1), labels)
 
 
 def crosstab(release: Release, row: str, column: str, of: str = "all") -> Estimates:
@@ -95,7 +103,17 @@ def crosstab(release: Release, row: str, column: str, of: str = "all") -> Estima
     cube = counts.reshape(len(down.labels), size, -1)
     axes = {"all": (0, 1), "rows": (1,), "columns": (0,)}[of]
     results = ratio(cube, np.broadcast_to(cube.sum(axis=axes, keepdims=True), cube.shape))
-    found = tuple(share(line) for line in results.reshape(len(labels), -1))
+    made = [share(line) for line in results.reshape(len(labels), -1)]
+    support = Measured.of_release(release).of({row, column})
+
+    def bounds() -> list[tuple[float, float]]:
+        parts = cube[..., FULL] / cube[..., FULL].sum()
+        cells = itertools.product(parts.sum(axis=1).tolist(), parts.sum(axis=0).tolist())
+        if of == "all":
+            return [joint_share(cell) for cell in cells]
+        return [share_within(*(cell[::-1] if of == "rows" else cell)) for cell in cells]
+
+    found = tuple(with_support(made, support, bounds))
     return Estimates((row, column), labels, found, is_wide=True)
 
 
@@ -128,7 +146,7 @@ def _pairs(release: Release, columns: Sequence[str], correlation: bool) -> Estim
     ]
     if not names:
         raise AnalysisError("the release has no columns with numbers")
-    design = Design.of(release)
+    design, measured = Design.of(release), Measured.of_release(release)
     values = {name: _days(release, name) for name in names}
     found: dict[tuple[str, str], Estimate] = {}
     for place, left in enumerate(names):
@@ -136,9 +154,13 @@ def _pairs(release: Release, columns: Sequence[str], correlation: bool) -> Estim
             results = _moments(design, *values[left], *values[right], correlation)
             ends = (-1.0, 1.0) if correlation else (-math.inf, math.inf)
             if correlation and left == right:
-                found[left, right] = Estimate(1.0, None, 1.0)
+                found[left, right] = Estimate(1.0, None, 1.0, support=measured.of({left}))
                 continue
-            found[left, right] = found[right, left] = estimate(results, None, *ends)
+            made = estimate(results, None, *ends)
+            support = measured.of({left, right}, linear={left, right})
+            bounds = partial(_allowed, release, values[left], values[right], correlation)
+            [found[left, right]] = with_support([made], support, bounds)
+            found[right, left] = found[left, right]
     if len(columns) == 2:
         return found[names[0], names[1]]
     labels = tuple((left, right) for left in names for right in names)
@@ -169,6 +191,20 @@ def _moments(
     variances = (mean_xx - mean_x**2) * (mean_yy - mean_y**2)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(variances > 0, covariance / np.sqrt(variances), np.nan)
+
+
+def _allowed(
+    release: Release,
+    left: tuple[np.ndarray, np.ndarray],
+    right: tuple[np.ndarray, np.ndarray],
+    correlation: bool,
+) -> list[tuple[float, float]]:
+    """The bounds of a covariance or correlation, from enough of the rows."""
+    rows = np.flatnonzero(left[1] & right[1] & (release.weights > 0))
+    rows = rows[:: max(1, len(rows) // ENOUGH_ROWS)]
+    if not len(rows):
+        return [(-math.inf, math.inf)]
+    return [product(left[0][rows], right[0][rows], release.weights[rows], correlation)]
 
 
 def _days(release: Release, name: str) -> tuple[np.ndarray, np.ndarray]:

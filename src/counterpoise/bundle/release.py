@@ -191,11 +191,14 @@ class Release:
 
         return cross_validate(self, estimator, target, features, folds, metric, encode, seed)
 
-    def glm(self, formula: str, family: str = "auto") -> Glm:
-        """A "gaussian", "binomial", "poisson" or "multinomial" model, by a formula."""
+    def glm(self, formula: str, family: str = "auto", prior_deviation: float = 1.0) -> Glm:
+        """A "gaussian", "binomial", "poisson" or "multinomial" model, by a formula.
+
+        `prior_deviation` widens coefficients that nothing measured; see `analysis.glm`.
+        """
         from counterpoise.analysis.glm import glm
 
-        return glm(self, formula, family)
+        return glm(self, formula, family, prior_deviation)
 
     def posterior(
         self,

@@ -24,7 +24,7 @@ _TAKES: dict[str, tuple[str, frozenset[str]]] = {
     "histogram": ("COLUMN", frozenset({"by", "bins"})),
     "crosstab": ("ROW COLUMN", frozenset({"of"})),
     "corr": ("[COLUMN COLUMN ...]", frozenset()),
-    "glm": ("FORMULA", frozenset({"family"})),
+    "glm": ("FORMULA", frozenset({"family", "prior-deviation"})),
 }
 _FAMILIES = ["gaussian", "binomial", "poisson", "multinomial"]
 _COUNTS = {"COLUMN": {1}, "[COLUMN]": {0, 1}, "ROW COLUMN": {2}, "FORMULA": {1}}
@@ -68,6 +68,12 @@ def _complete_column(context: click.Context, parameter: click.Parameter, begun: 
     "--of", type=click.Choice(["all", "rows", "columns"]), help="What a crosstab's shares are of."
 )
 @click.option("--family", type=click.Choice(_FAMILIES), help="Of a glm.")
+@click.option(
+    "--prior-deviation",
+    type=float,
+    metavar="NUMBER",
+    help="Of coefficients of a glm that nothing measured. [default: 1]",
+)
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
 @click.option("--unweighted", is_flag=True, help="Leave the weights out.")
 @click.option("--use-weights", is_flag=True, help="Use them whatever the verdict on them.")
@@ -83,6 +89,7 @@ def command(
     bins: str | None,
     of: str | None,
     family: str | None,
+    prior_deviation: float | None,
     level: float,
     unweighted: bool,
     use_weights: bool,
@@ -93,8 +100,11 @@ def command(
 
     STATISTIC is mean, total, proportion, quantile or histogram of a COLUMN, crosstab of two,
     corr of two or more, or glm of a formula. A total without a column is the number of people.
+    A mark says of an estimate that what it depends on was not measured together, and a footnote
+    what that means.
     """
     given = {"by": by, "category": category, "at": at, "bins": bins, "of": of, "family": family}
+    given["prior-deviation"] = prior_deviation
     _check_call(statistic, columns, given)
     if unweighted and use_weights:
         raise click.UsageError("--unweighted and --use-weights exclude each other")
@@ -179,7 +189,11 @@ _STATISTICS: dict[str, Callable[[Release, Sequence[str], dict[str, Any]], Any]] 
         columns[0], columns[1], given["of"] or "all"
     ),
     "corr": lambda release, columns, given: release.corr(*columns),
-    "glm": lambda release, columns, given: release.glm(columns[0], given["family"] or "auto"),
+    "glm": lambda release, columns, given: release.glm(
+        columns[0],
+        given["family"] or "auto",
+        1.0 if given["prior-deviation"] is None else given["prior-deviation"],
+    ),
 }
 
 

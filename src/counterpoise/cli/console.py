@@ -51,7 +51,7 @@ def estimate_lines(found: Estimate | Estimates, level: float, heading: str) -> s
     (intervals of 90%)
     """
     from counterpoise.analysis.replication import multiplier
-    from counterpoise.analysis.result import Symmetric
+    from counterpoise.analysis.result import Estimates, Symmetric
     from counterpoise.analysis.text import aligned, show, show_width
 
     columns, rows = _rows(found, heading)
@@ -67,18 +67,19 @@ def estimate_lines(found: Estimate | Estimates, level: float, heading: str) -> s
     typical = known[len(known) // 2] if known else None
     with_half = bool(known)
     with_ends = any(member.span is not None for _, member in rows)
-    headings = ["value", *["±"] * with_half, *["low", "high"] * with_ends, "unweighted"]
+    headings = ["value", *["±"] * with_half, *["low", "high"] * with_ends, "unweighted", ""]
     lines = [(*columns, *headings)]
+    table = Estimates(columns, tuple(own for own, _ in rows), tuple(each for _, each in rows))
     for (own, member), half in zip(rows, halves, strict=True):
         low, high = member.interval(level) or (None, None)
         digits = typical if alike or half is None else half
+        digits = member.coarse if digits is None else digits
         cells = [show(member.value, digits) or "undefined"]
         cells += [show_width(half, digits) if half else ""] * with_half
         cells += [show(low, digits), show(high, digits)] * with_ends
-        lines.append((*map(str, own), *cells, show(member.unweighted, digits)))
-    said = [f"intervals of {100 * level:g}%"] if with_ends else []
-    said += dict.fromkeys(member.note for _, member in rows if member.note)
-    return "\n".join([aligned(lines, len(columns)), *([f"({'; '.join(said)})"] if said else [])])
+        cells += [show(member.unweighted, digits), table.marks.get(member.support, "")]
+        lines.append((*map(str, own), *cells))
+    return "\n".join([aligned(lines, len(columns)), *table.notes(level)])
 
 
 def estimate_values(found: Estimate | Estimates, level: float) -> list[dict[str, Any]]:
@@ -97,6 +98,7 @@ def estimate_values(found: Estimate | Estimates, level: float) -> list[dict[str,
                 "low": plain(low),
                 "high": plain(high),
                 "unweighted": plain(member.unweighted),
+                "support": member.support,
                 "note": member.note,
             }
         )

@@ -1,0 +1,216 @@
+"""The support of a regression's coefficients, and how wide those are that nothing measured.
+
+The score of a main effect is sum x (y - mu): it needs the product of its column with the target,
+and with the other terms as far as they share the work. So a coefficient is measured when its
+columns and the target were measured together, and so was every other term with the target and with
+it. An interaction of a and b needs the target, a and b in one table. A main effect beside its own
+interaction is the effect where the other is zero, and has the interaction's support; the intercept
+has the weakest of all.
+
+A coefficient that was never measured is zero by the model's class, not by the data. What is known
+of it is then a prior: N(0, s^2) for a step of the term from one of two values to the other, or of
+two standard deviations (A. Gelman, "Scaling regression inputs by dividing by two standard
+deviations", 2008), in units of the link, or of the target's standard deviation in a linear model.
+Whatever it is, the other scores stay where they were measured, so that the others would follow:
+
+    d beta_o / d beta_n = -I_oo^-1 I_on        (I the information, o the others, n the unmeasured)
+
+and the same prior widens them as far as they depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from counterpoise.analysis.formulas import ReadFormula
+from counterpoise.analysis.layout import Layout
+from counterpoise.analysis.result import Estimate, Symmetric, joined
+from counterpoise.analysis.support import (
+    IMPLIED,
+    MEASURED,
+    NEVER,
+    UNKNOWN,
+    Columns,
+    Measured,
+    worst,
+)
+from counterpoise.analysis.terms import SCALES, Factor, columns_of, factor_columns
+from counterpoise.schema import Schema
+from counterpoise.schema.expression_trees import Call, Name, Node
+
+# A step of a coefficient that nothing measured has this deviation, when nobody says.
+DEVIATION = 1.0
+PRIOR = (
+    "intervals allow what was never measured a deviation of {:g} a step, and the others what "
+    "follows from that"
+)
+
+
+@dataclass(frozen=True)
+class Supports:
+    """The support of every feature's coefficient, and whether its own columns never were."""
+
+    supports: tuple[str, ...]
+    is_assumed: tuple[bool, ...]
+
+    def tiled(self, times: int) -> Supports:
+        """The same for so many equations, one after the other."""
+        return Supports(self.supports * times, self.is_assumed * times)
+
+
+@dataclass(frozen=True)
+class _Term:
+    """Columns of a term, those used by their values, and the names of its factors."""
+
+    columns: Columns
+    linear: Columns
+    factors: Columns
+
+
+def supports_of(measured: Measured, read: ReadFormula, layout: Layout) -> Supports:
+    """The support of the coefficients of a formula, a feature each."""
+    target, linear = frozenset(columns_of(read.left)), _linear_target(read)
+    each = [_term(factors, read.schema) for factors in layout.factors_of_features]
+    terms = list(dict.fromkeys(term for term in each if term.factors))
+    held = measured.holding(target.union(*(term.columns for term in terms)))
+    own = {term: held.of(target | term.columns, _linear(linear, term, target)) for term in terms}
+    with_target = all(
+        measured.is_measured(target | term.columns, _linear(linear, term, target)) for term in terms
+    )
+    found = {term: _support(term, own, with_target, measured) for term in terms}
+    weakest = worst([measured.of(target, linear), *found.values()])
+    return Supports(
+        tuple(found.get(term, weakest) for term in each),
+        tuple(own.get(term) == NEVER for term in each),
+    )
+
+
+def _support(term: _Term, own: dict[_Term, str], with_target: bool, measured: Measured) -> str:
+    """The support of one term among others."""
+    holding = [other for other in own if other.factors >= term.factors]
+    support = worst(own[other] for other in holding)
+    if support != MEASURED:
+        return support
+    together = with_target and all(
+        measured.is_measured(
+            term.columns | other.columns, _linear(term.linear, other, term.columns)
+        )
+        for other in own
+    )
+    if together:
+        return MEASURED
+    return UNKNOWN if measured.counts is None else IMPLIED
+
+
+def _linear(linear: Columns, term: _Term, others: Columns) -> Columns:
+    """The columns of a product that both sides, where they share any, use by their values."""
+    return (linear - (term.columns - term.linear)) | (term.linear - (others - linear))
+
+
+def _linear_target(read: ReadFormula) -> Columns:
+    name = read.target_column
+    return (
+        frozenset() if name is None or not _has_one_value(read.schema, name) else frozenset({name})
+    )
+
+
+def _term(factors: Sequence[Factor], schema: Schema) -> _Term:
+    columns, linear = set[str](), set[str]()
+    curved = set[str]()
+    for factor in factors:
+        used = factor_columns(factor.tree)
+        columns |= used
+        (linear if _is_linear(factor.tree, schema) else curved).update(used)
+    return _Term(
+        frozenset(columns),
+        frozenset(linear - curved),
+        frozenset(factor.name for factor in factors),
+    )
+
+
+def _is_linear(tree: Node, schema: Schema) -> bool:
+    """Whether a factor is a column by its values, perhaps moved and scaled."""
+    if isinstance(tree, Call) and tree.function in SCALES and tree.arguments:
+        return _is_linear(tree.arguments[0], schema)
+    return isinstance(tree, Name) and _has_one_value(schema, tree.name)
+
+
+def _has_one_value(schema: Schema, name: str) -> bool:
+    """Whether a column is one number in a formula: not so one of three categories or more."""
+    return schema[name].is_numeric or schema[name].ungrouped.cells <= 2
+
+
+def ignorance(
+    supports: Supports, steps: np.ndarray, information: np.ndarray, deviation: float
+) -> np.ndarray:
+    """How coefficients may move together because some were never measured: one column for each.
+
+    Times its transpose it is their covariance. `steps` are those of the terms, in units of the
+    outcome's; `deviation` is the prior's.
+
+    >>> supports = Supports((MEASURED, NEVER), (False, True))
+    >>> ignorance(supports, np.ones(2), np.array([[2.0, 1.0], [1.0, 2.0]]), 1.0)
+    array([[-0.5],
+           [ 1. ]])
+    """
+    assumed = np.array(supports.is_assumed, dtype=bool)
+    moves = np.zeros((len(assumed), int(assumed.sum())))
+    moves[assumed] = np.eye(int(assumed.sum()))
+    if (~assumed).any() and assumed.any():
+        # d beta_o / d beta_n = -I_oo^-1 I_on
+        among, between = information[~assumed][:, ~assumed], information[~assumed][:, assumed]
+        moves[~assumed] = -np.linalg.solve(among, between)
+    return np.asarray(moves * (deviation / steps[assumed]))
+
+
+def ignorant_draws(
+    draws: np.ndarray,
+    supports: Supports,
+    steps: np.ndarray,
+    deviation: float,
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """What to add to a posterior's draws because some coefficients were never measured.
+
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000, 2))
+    >>> supports = Supports((MEASURED, NEVER), (False, True))
+    >>> more = ignorant_draws(draws, supports, np.ones(2), 3.0, np.random.default_rng(0))
+    >>> (draws + more).std(axis=(0, 1)).round().tolist()
+    [1.0, 3.0]
+    """
+    if not any(supports.is_assumed):
+        return np.zeros(draws.shape)
+    size = len(supports.is_assumed)
+    precision = np.linalg.inv(np.atleast_2d(np.cov(draws[..., :size].reshape(-1, size).T)))
+    moves = ignorance(supports, steps, precision, deviation)
+    more = np.zeros(draws.shape)
+    more[..., :size] = generator.normal(size=(*draws.shape[:2], moves.shape[1])) @ moves.T
+    return more
+
+
+def steps_of(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The step of every feature: between its two values, or two standard deviations.
+
+    >>> steps_of(np.array([[0.0, 0.0], [1.0, 2.0], [1.0, 4.0]]), np.ones(3)).round(2).tolist()
+    [1.0, 3.27]
+    """
+    low, high = x.min(axis=0), x.max(axis=0)
+    is_binary = ((x == low) | (x == high)).all(axis=0)
+    mean = np.average(x, axis=0, weights=weights)
+    deviation = np.sqrt(np.average((x - mean) ** 2, axis=0, weights=weights))
+    found = np.where(is_binary, high - low, 2 * deviation)
+    # The intercept is one everywhere; a step of it is one.
+    return np.where(found > 0, found, 1.0)
+
+
+def widened(member: Estimate, support: str, extra: float, deviation: float) -> Estimate:
+    """A coefficient with its support, and its interval wider by what is not known of it."""
+    note = joined(member.note, PRIOR.format(deviation)) if support == NEVER else member.note
+    made = replace(member, support=support, note=note)
+    if not (extra > 0 and isinstance(member.span, Symmetric)):
+        return made
+    error = float(np.hypot(member.standard_error, extra))
+    return replace(made, standard_error=error, span=replace(member.span, standard_error=error))

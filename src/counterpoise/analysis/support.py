@@ -1,0 +1,184 @@
+"""Support: whether what an estimate depends on was measured, follows from less, or never was.
+
+A release is a model of the private table: p(x) proportional to exp(sum of functions of the sets of
+columns that were counted or summed), S. L. Lauritzen, Graphical Models, 1996. What the sets hold
+together was measured. Columns that a chain of sets connects are related as far as the chain tells,
+and taken as unrelated beyond it. Columns that nothing connects are independent in the release by
+assumption, whatever they are in private.
+
+Within a regression the other terms are held still, so a chain through them tells nothing of a
+coefficient: only chains past all columns of the formula do. Summing those other columns out of the
+model joins all that they touch; a coefficient whose columns are not joined then is zero by
+assumption (the same book, section 3.2), and so is an interaction of columns that were only
+measured in pairs. The card's `measured` says what was; a release without it has support unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from counterpoise.bundle.release import Release
+
+MEASURED, IMPLIED, NEVER, UNKNOWN = "measured", "implied", "never", "unknown"
+# From the best to the worst; what nobody knows is better than what is known to be assumed.
+_ORDER = (MEASURED, IMPLIED, UNKNOWN, NEVER)
+
+# A mark in a table, and what its footnote says.
+MARKS = {MEASURED: "", IMPLIED: "~", UNKNOWN: "?", NEVER: "!", "": ""}
+FOOTNOTES = {
+    IMPLIED: "implied: its columns were not measured together; it follows from smaller "
+    "measurements, and assumes no relation beyond them",
+    UNKNOWN: "support unknown: nothing says what was measured together",
+    NEVER: "never measured: nothing that was measured tells of it, and the release takes the "
+    "columns as unrelated",
+}
+
+BRIEFLY = {IMPLIED: "implied", UNKNOWN: "support unknown", NEVER: "never measured"}
+
+Columns = frozenset[str]
+NONE: Columns = frozenset()
+
+
+def worst(supports: Iterable[str]) -> str:
+    """The weakest of several supports; none of them is all that is needed.
+
+    >>> worst([MEASURED, NEVER, IMPLIED]), worst([])
+    ('never', 'measured')
+    """
+    return max(supports, key=_ORDER.index, default=MEASURED)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What a release measured, and what follows for columns that an estimate depends on.
+
+    `counts` and `cells` are sets whose tables are known, `products` pairs of which the product of
+    the values is; `nominal` are the columns of categories without order, whose values are
+    indicators. `made_of` has the sources of derived columns, `obeyed` the columns of each public
+    check, which are related by it.
+
+    >>> found = Measured((frozenset("ab"), frozenset("bc"), frozenset("d")))
+    >>> [found.of(names) for names in ("a", "ab", "ac", "ad")]
+    ['measured', 'measured', 'implied', 'never']
+    """
+
+    counts: tuple[Columns, ...] | None
+    cells: tuple[Columns, ...] = ()
+    products: tuple[Columns, ...] = ()
+    nominal: Columns = NONE
+    made_of: Mapping[str, Columns] = field(default_factory=dict)
+    obeyed: tuple[Columns, ...] = ()
+
+    @classmethod
+    def of_release(cls, release: Release) -> Measured:
+        """What the card of a release says."""
+        stated = release.card.get("measured")
+        said: Mapping[str, Any] = stated if isinstance(stated, Mapping) else {}
+        counts = said.get("counts")
+        rules = release.schema.rules
+        return cls(
+            counts=None if counts is None else _as_sets(counts),
+            cells=_as_sets(said.get("cells", ())),
+            products=_as_sets(said.get("products", ())),
+            nominal=frozenset(
+                column.name for column in release.schema if column.kind == "categorical"
+            ),
+            made_of={
+                column.name: frozenset(rules.needs(expression))
+                for column, expression in rules.derived
+            },
+            obeyed=_as_sets(rules.needs(check) for check in rules.checks),
+        )
+
+    def of(self, columns: Iterable[str], linear: Collection[str] = ()) -> str:
+        """The support of a statistic of the joint distribution of some columns.
+
+        `linear` are the columns of which it needs the values' product with the others and no
+        more, as a mean does.
+        """
+        if self.is_measured(columns, linear):
+            return MEASURED
+        if self.counts is None:
+            return UNKNOWN
+        needed, _ = self._sources(columns, ())
+        return IMPLIED if needed <= self._reached(next(iter(needed))) else NEVER
+
+    def holding(self, columns: Iterable[str]) -> Held:
+        """The same when all of these columns but those asked about are held still.
+
+        >>> chain = Measured((frozenset("ab"), frozenset("bc")))
+        >>> chain.holding("ac").of("ac"), chain.holding("abc").of("ac")
+        ('implied', 'never')
+        """
+        still, _ = self._sources(columns, ())
+        found = [each & still for each in self._sets]
+        left = set(self._neighbours) - still
+        while left:
+            # What others touch is joined when they are summed out.
+            region = self._reached(next(iter(left)), still)
+            found.append(region & still)
+            left -= region
+        return Held(self, tuple(found))
+
+    def is_measured(self, columns: Iterable[str], linear: Collection[str] = ()) -> bool:
+        """Whether some columns were measured together, as far as they are needed."""
+        needed, plain = self._sources(columns, linear)
+        if not needed or any(needed <= each for each in (*(self.counts or ()), *self.cells)):
+            return True
+        # A product of values tells of columns by their values, or by indicators of categories.
+        is_linear = needed <= plain | self.nominal
+        return is_linear and any(needed <= each for each in self.products)
+
+    def _sources(self, columns: Iterable[str], linear: Collection[str]) -> tuple[Columns, Columns]:
+        """The modelled columns behind some, and those of them that are used by their values."""
+        columns = frozenset(columns)
+        derived = {name for name in columns if name in self.made_of}
+        sources = frozenset[str]().union(*(self.made_of[name] for name in derived))
+        return (columns - derived) | sources, (frozenset(linear) & columns) - derived - sources
+
+    @property
+    def _sets(self) -> tuple[Columns, ...]:
+        return (*(self.counts or ()), *self.cells, *self.products, *self.obeyed)
+
+    @cached_property
+    def _neighbours(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for each in self._sets:
+            for name in each:
+                found.setdefault(name, set()).update(each - {name})
+        return found
+
+    def _reached(self, start: str, still: Columns = NONE) -> Columns:
+        """The columns that chains lead to, each up to the first column that is held still."""
+        reached, ahead = {start}, [start]
+        while ahead:
+            for name in self._neighbours.get(ahead.pop(), set()) - reached:
+                reached.add(name)
+                if name not in still:
+                    ahead.append(name)
+        return frozenset(reached)
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What was measured of columns, and which of them are `joined` by what is not held still."""
+
+    measured: Measured
+    joined: tuple[Columns, ...]
+
+    def of(self, columns: Iterable[str], linear: Collection[str] = ()) -> str:
+        """The support of how some of the columns go together, the others held still."""
+        if self.measured.is_measured(columns, linear):
+            return MEASURED
+        if self.measured.counts is None:
+            return UNKNOWN
+        needed, _ = self.measured._sources(columns, ())
+        return IMPLIED if any(needed <= each for each in self.joined) else NEVER
+
+
+def _as_sets(sets: Iterable[Iterable[str]]) -> tuple[Columns, ...]:
+    return tuple(frozenset(each) for each in sets)
