@@ -18,6 +18,8 @@ PLAIN, WEIGHTED = "#cfcbc3", "#1f6f93"
 STAGE_COLOURS = ("#1f6f93", "#c26b3a", "#6a8f4e", "#8a6bab", "#b8962e")
 
 _WIDTH = 300
+# A mark on a stronger relation is white.
+_DARK = 0.3
 _AXIS = 16  # height of the line of labels below a chart
 
 
@@ -73,10 +75,17 @@ def categories(
     return _closed(parts)
 
 
-def heat_map(strengths: np.ndarray, names: Sequence[str], said: str) -> Markup:
+def heat_map(
+    strengths: np.ndarray,
+    names: Sequence[str],
+    said: str,
+    supports: Sequence[Sequence[str]] | None = None,
+) -> Markup:
     """How strongly every two columns go together, 0 to 1: the darker, the stronger.
 
-    Columns are numbered from the top, and named at the side; a pair is shown once.
+    Columns are numbered from the top, and named at the side; a pair is shown once. `supports` say
+    of every pair whether it was measured together: a ring marks what is implied, a cross what
+    never was.
 
     >>> heat_map(np.array([[1.0, 0.5], [0.5, 1.0]]), ["age", "ill"], "a pair").count("<rect")
     1
@@ -104,16 +113,38 @@ def heat_map(strengths: np.ndarray, names: Sequence[str], said: str) -> Markup:
         )
         for column in range(row):
             strength = float(strengths[row, column])
+            support = "" if supports is None else supports[row][column]
             parts.append(
                 Markup(
-                    '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}">'
-                    "<title>{} × {}: {:.2f}</title></rect>"
+                    '<g><title>{} × {}: {:.2f}{}</title><rect x="{:.1f}" y="{:.1f}" width="{:.1f}" '
+                    'height="{:.1f}" fill="{}"/>'
                 ).format(
+                    *(names[column], name, strength, f", {support}" if support else ""),
                     *(start + column * side, y, side - 0.4, side - 0.4, shade(strength)),
-                    *(names[column], name, strength),
                 )
             )
+            middle = start + (column + 0.5) * side, y + side / 2
+            parts.append(support_mark(support, *middle, side / 6, strength > _DARK))
+            parts.append(Markup("</g>"))
     return _closed(parts)
+
+
+def support_mark(support: str, x: float, y: float, size: float, is_dark: bool = False) -> Markup:
+    """A ring for what is implied, a cross for what was never measured, else nothing.
+
+    >>> support_mark("never", 5, 5, 2)
+    Markup('<path class="support" d="M3.0 3.0l4.0 4.0m0 -4.0l-4.0 4.0"/>')
+    """
+    kind = "support dark" if is_dark else "support"
+    if support == "implied":
+        return Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"/>').format(
+            kind, x, y, size
+        )
+    if support == "never":
+        return Markup(
+            '<path class="{0}" d="M{1:.1f} {2:.1f}l{3:.1f} {3:.1f}m0 -{3:.1f}l-{3:.1f} {3:.1f}"/>'
+        ).format(kind, x - size, y - size, 2 * size)
+    return Markup("")
 
 
 def shade(strength: float) -> str:

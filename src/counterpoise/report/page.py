@@ -14,12 +14,14 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from counterpoise.analysis.support import IMPLIED, MEASURED, NEVER, UNKNOWN
 from counterpoise.report.charts import (
     STAGE_COLOURS,
     budget_bar,
     heat_map,
     pair_of_bars,
     shade,
+    support_mark,
     weights_histogram,
 )
 from counterpoise.report.columns import (
@@ -173,14 +175,41 @@ def _heat(release: Release, found: Relations) -> dict[str, Any] | None:
         maps.append(("With their weights", found.weighted))
     said = f"Heat map of {len(names)} columns. The strongest pairs: {'; '.join(strongest)}"
     return {
-        "maps": [(title, heat_map(strengths, names, said)) for title, strengths in maps],
+        "maps": [
+            (title, heat_map(strengths, names, said, found.supports)) for title, strengths in maps
+        ],
+        "support": _support(found),
         "strongest": strongest,
         "scale": [(f"{part:.2g}", shade(part)) for part in (0.0, 0.1, 0.25, 0.5, 1.0)],
         "more": len(release.schema) - len(names),
     }
 
 
-def _changed(found: Relations) -> list[tuple[str, Markup, float, float]]:
+def _support(found: Relations) -> dict[str, Any]:
+    """How many pairs were measured together, in words, and the marks of those that were not."""
+    supports = [pair.support for pair in found.pairs]
+    counts = {support: supports.count(support) for support in (MEASURED, IMPLIED, NEVER)}
+    unknown = supports.count(UNKNOWN)
+    said = {
+        MEASURED: "were measured together",
+        IMPLIED: "follow from smaller measurements, and assume no relation beyond them",
+        NEVER: "were never measured: the release takes their columns as unrelated, whatever they "
+        "are in private",
+    }
+    told = [
+        f"{count:,} {said[support]}" for support, count in counts.items() if count or unknown == 0
+    ]
+    if unknown:
+        told.append(f"of {unknown:,} nothing says whether they were measured")
+    marks = [
+        (text, support_mark(support, 7, 7, 4))
+        for support, text in ((IMPLIED, "implied"), (NEVER, "never measured"))
+        if counts[support]
+    ]
+    return {"said": f"Of {len(supports):,} pairs, {'; '.join(told)}.", "marks": marks}
+
+
+def _changed(found: Relations) -> list[tuple[str, Markup, float, float, str]]:
     """The pairs that the weights change most, with a chart each; none when they change nothing."""
     pairs = found.most_changed()
     scale = max([each for pair in pairs for each in (pair.plain, pair.weighted)], default=0.0)
@@ -190,6 +219,7 @@ def _changed(found: Relations) -> list[tuple[str, Markup, float, float]]:
             pair_of_bars(pair.plain / scale, pair.weighted / scale),
             pair.plain,
             pair.weighted,
+            pair.support,
         )
         for pair in pairs
         if abs(pair.weighted - pair.plain) >= LEAST_CHANGE

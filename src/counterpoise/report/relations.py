@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from counterpoise.analysis.support import Measured
+
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
     from counterpoise.schema import Column
@@ -36,6 +38,7 @@ class Relation:
     columns: tuple[str, str]
     plain: float
     weighted: float
+    support: str  # whether the two were measured together
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,7 @@ class Relations:
     names: tuple[str, ...]
     plain: np.ndarray
     weighted: np.ndarray
+    supports: tuple[tuple[str, ...], ...]  # of every two columns
 
     @property
     def pairs(self) -> list[Relation]:
@@ -54,6 +58,7 @@ class Relations:
                 (self.names[left], self.names[right]),
                 float(self.plain[left, right]),
                 float(self.weighted[left, right]),
+                self.supports[left][right],
             )
             for left, right in itertools.combinations(range(len(self.names)), 2)
         ]
@@ -82,7 +87,11 @@ def relations(release: Release) -> Relations:
             found = cramers_v(_table(groups[left], groups[right], weights), size)
             strengths[left, right] = strengths[right, left] = found
         both.append(strengths)
-    return Relations(tuple(schema.names), *both)
+    measured = Measured.of_release(release)
+    supports = tuple(
+        tuple(measured.of({left, right}) for right in schema.names) for left in schema.names
+    )
+    return Relations(tuple(schema.names), both[0], both[1], supports)
 
 
 def cramers_v(table: np.ndarray, size: float | None = None) -> float:
