@@ -142,3 +142,36 @@ def test_caution_is_a_note_that_quiet_leaves_out(release, tmp_path):
         "analyse", folder, "mean", "age"
     )
     assert "note" not in run("analyse", folder, "mean", "age", "--quiet")
+
+
+def test_estimates_that_nothing_measured_are_marked(tmp_path):
+    made = cp.release(
+        make_table(2000),
+        make_schema(),
+        2.0,
+        1e-6,
+        rows=400,
+        synthesizer="independent",
+        weights="uniform",
+        replicates=10,
+        seed=1,
+    )
+    out = made.save(tmp_path / "out")
+    [alone] = values(out, "mean", "age")
+    assert alone["support"] == "measured"
+    found = values(out, "mean", "age", "--by", "sex")
+    assert {each["support"] for each in found} == {"never"}
+    assert [each["low"] for each in found] == [
+        each.interval()[0] for each in made.mean("age", by="sex")
+    ]
+    said = run("analyse", out, "mean", "age", "--by", "sex").splitlines()
+    assert said[-2] == "(low and high are all that the columns' own distributions allow)"
+    assert said[-1].startswith("never measured:")
+    formula = "age ~ sex"
+    assert "deviation of 1 a step" in run("analyse", out, "glm", formula)
+    _, wide = values(out, "glm", formula, "--prior-deviation", 2)
+    _, usual = values(out, "glm", formula)
+    assert 1.9 < wide["standard_error"] / usual["standard_error"] < 2.1
+    assert "takes no --prior-deviation" in run(
+        "analyse", out, "mean", "age", "--prior-deviation", 2, code=2
+    )

@@ -321,3 +321,31 @@ def test_long_names_are_cut():
     page = release_page(release_of(schema, pd.DataFrame({"x" * 5000: ["b", "a" * 5000]})))
     assert f"{'a' * 119}…: 50.0% unweighted" in page
     assert "a" * 121 not in page
+
+
+def test_pairs_that_were_not_measured_together_are_marked(release):
+    names = list(release.schema.plain.names)
+    assert len(names) >= 3
+
+    def shown(counts):
+        measured = {"counts": counts, "cells": [], "products": []}
+        page = release_page(replace(release, card=release.card | {"measured": measured}))
+        body = page[page.index('<h2 id="pairs">') : page.index('<h2 id="rows">')]
+        said = re.search(r'id="support">(.*?)</p>', body, re.DOTALL).group(1)
+        # The second map is of the weighted rows; the key has each mark once more.
+        maps = body.count("Heat map of")
+        return said, (body.count("<circle") / maps, body.count('d="M') / maps)
+
+    pairs = len(names) * (len(names) - 1) // 2
+    said, marks = shown([names])
+    assert said.startswith(f"Of {pairs} pairs, {pairs} were measured together; 0 follow")
+    assert marks == (0, 0)
+    chain = [list(pair) for pair in itertools.pairwise(names[:3])] + [[each] for each in names[3:]]
+    said, marks = shown(chain)
+    never = pairs - 3
+    assert "2 were measured together; 1 follow from smaller measurements" in said
+    assert f"{never} were never measured" in said
+    assert marks == (1 + 0.5, never + 0.5)
+    said, marks = shown(None)
+    assert f"of {pairs} nothing says whether they were measured" in said
+    assert marks == (0, 0)

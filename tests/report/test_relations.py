@@ -80,3 +80,13 @@ def test_few_rows_do_not_make_unrelated_columns_look_related():
     assert cramers_v(table) > 0.25
     assert cramers_v(table, size=100) < 0.15
     assert cramers_v(np.eye(10), size=1000) == pytest.approx(1, abs=0.01)
+
+
+def test_every_pair_knows_whether_it_was_measured(rows):
+    made = release(np.ones(len(rows)), rows)
+    assert {pair.support for pair in relations(made).pairs} == {"unknown"}
+    measured = {"counts": [["x", "y"], ["z"]], "cells": [], "products": [["x", "z"]]}
+    found = relations(replace(made, card={"measured": measured}))
+    supports = {pair.columns: pair.support for pair in found.pairs}
+    # A product of values says something of the table of the two, and not all.
+    assert supports == {("x", "y"): "measured", ("x", "z"): "implied", ("y", "z"): "implied"}
