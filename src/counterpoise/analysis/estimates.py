@@ -9,7 +9,7 @@ table's population as far as the weights put the synthesizer right.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,8 +49,8 @@ from counterpoise.analysis.result import (
     estimates,
     joined,
 )
-from counterpoise.analysis.support import Measured
-from counterpoise.analysis.unmeasured import Bounds, group_shares, with_support
+from counterpoise.analysis.support import MEASURED, Measured
+from counterpoise.analysis.unmeasured import group_shares, with_support
 from counterpoise.arguments import real_number, shown
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Column
@@ -89,15 +89,17 @@ def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
     note, beyond = _hidden(release, column, found, design), _unseen(release, column, found, design)
     members = [estimate(line, found.scale, note=note, beyond=beyond) for line in results]
     there, weights = found.values[found.present], design.weights[found.present]
-    return _collect(
-        grouped,
+    made = with_support(
         members,
-        Measured.of_release(release).of({column, *grouped.columns}, linear={column}),
+        Measured.of_release(release),
+        {column, *grouped.columns},
         lambda: [
             tuple(map(found.scale.value, ends))
             for ends in means_within(there, weights, group_shares(release, grouped))
         ],
+        linear={column},
     )
+    return estimates(grouped.columns, grouped.labels, made)
 
 
 def total(
@@ -110,7 +112,7 @@ def total(
     """
     design, grouped = Design.of(release), groups(release, by)
     population, note = _population(release)
-    measured, linear, beyond = Measured.of_release(release), set[str](), 0.0
+    linear, beyond = set[str](), 0.0
     if column is None:
         values = np.ones(len(release.table))
     elif category is not None:
@@ -127,17 +129,18 @@ def total(
     # T = N sum_i w_i x_i / sum_i w_i
     everyone = design.sums(np.ones((1, len(release.table))))
     results = population * ratio(design.sums(grouped.lines(values)), everyone)
-    support = measured.of({*grouped.columns, *([] if column is None else [column])}, linear)
     if column is None and by is None:
-        number = Estimate(float(population), None, float(population), note or _no_error(release))
-        return replace(number, support=support)
+        number = float(population)
+        return Estimate(number, None, number, note or _no_error(release), support=MEASURED)
 
     def bounds() -> list[tuple[Any, Any]]:
         sums = sums_within(values, design.weights, group_shares(release, grouped))
         return [(population * low, population * high) for low, high in sums]
 
     members = [estimate(line, note=note, beyond=beyond) for line in results]
-    return _collect(grouped, members, support, bounds)
+    needed = {*grouped.columns, *([] if column is None else [column])}
+    made = with_support(members, Measured.of_release(release), needed, bounds, linear)
+    return estimates(grouped.columns, grouped.labels, made)
 
 
 def proportion(
@@ -160,12 +163,13 @@ def proportion(
     results = ratio(design.sums(grouped.lines(chosen)), present)
     whole = float(design.weights @ chosen) / float(design.weights[found.codes >= 0].sum())
     beyond, note = _rare(public, place)
-    return _collect(
-        grouped,
+    made = with_support(
         [share(line, beyond, note) for line in results],
-        Measured.of_release(release).of({column, *grouped.columns}),
+        Measured.of_release(release),
+        {column, *grouped.columns},
         lambda: [share_within(whole, least) for least, _ in group_shares(release, grouped)],
     )
+    return estimates(grouped.columns, grouped.labels, made)
 
 
 def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Estimate | Estimates:
@@ -191,9 +195,8 @@ def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Es
     for place in range(len(grouped.labels)):
         rows = np.flatnonzero((grouped.members == place) & found.present)
         members.append(_quantile(design, found.values, rows, q, public))
-    support = Measured.of_release(release).of({column, *grouped.columns})
 
-    def bounds() -> list[tuple[Any, Any]]:
+    def bounds() -> list[tuple[Any, ...]]:
         there = np.flatnonzero(found.present)
         ranked = there[np.argsort(found.values[there], kind="stable")]
         values, cumulative = found.values[ranked], _cumulative(design.weights[ranked])
@@ -205,7 +208,8 @@ def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Es
             for least, _ in group_shares(release, grouped)
         ]
 
-    return _collect(grouped, members, support, bounds)
+    made = with_support(members, Measured.of_release(release), {column, *grouped.columns}, bounds)
+    return estimates(grouped.columns, grouped.labels, made)
 
 
 def shares(
@@ -227,7 +231,6 @@ def shares(
     results = ratio(counts, np.repeat(wholes, len(labels), axis=0))
     rare = [_rare(column, place) for place in range(len(labels))] * len(grouped.labels)
     members = [share(line, *known) for line, known in zip(results, rare, strict=True)]
-    support = Measured.of_release(release).of(cells.columns)
 
     def bounds() -> list[tuple[Any, Any]]:
         weights = np.bincount(found[found >= 0], design.weights[found >= 0], len(labels))
@@ -238,7 +241,7 @@ def shares(
             for part in parts
         ]
 
-    made = with_support(members, support, bounds)
+    made = with_support(members, Measured.of_release(release), cells.columns, bounds)
     return Estimates(cells.columns, cells.labels, tuple(made))
 
 
@@ -401,9 +404,3 @@ def _require_categories(column: Column) -> None:
             f"column {column.name!r} is {column.kind} and has no categories; "
             "ask for its histogram, mean or quantile"
         )
-
-
-def _collect(
-    grouped: Groups, members: list[Estimate], support: str, bounds: Bounds | None = None
-) -> Estimate | Estimates:
-    return estimates(grouped.columns, grouped.labels, with_support(members, support, bounds))

@@ -104,7 +104,6 @@ def crosstab(release: Release, row: str, column: str, of: str = "all") -> Estima
     axes = {"all": (0, 1), "rows": (1,), "columns": (0,)}[of]
     results = ratio(cube, np.broadcast_to(cube.sum(axis=axes, keepdims=True), cube.shape))
     made = [share(line) for line in results.reshape(len(labels), -1)]
-    support = Measured.of_release(release).of({row, column})
 
     def bounds() -> list[tuple[float, float]]:
         parts = cube[..., FULL] / cube[..., FULL].sum()
@@ -113,7 +112,7 @@ def crosstab(release: Release, row: str, column: str, of: str = "all") -> Estima
             return [joint_share(cell) for cell in cells]
         return [share_within(*(cell[::-1] if of == "rows" else cell)) for cell in cells]
 
-    found = tuple(with_support(made, support, bounds))
+    found = tuple(with_support(made, Measured.of_release(release), {row, column}, bounds))
     return Estimates((row, column), labels, found, is_wide=True)
 
 
@@ -157,9 +156,9 @@ def _pairs(release: Release, columns: Sequence[str], correlation: bool) -> Estim
                 found[left, right] = Estimate(1.0, None, 1.0, support=measured.of({left}))
                 continue
             made = estimate(results, None, *ends)
-            support = measured.of({left, right}, linear={left, right})
             bounds = partial(_allowed, release, values[left], values[right], correlation)
-            [found[left, right]] = with_support([made], support, bounds)
+            pair = {left, right}
+            [found[left, right]] = with_support([made], measured, pair, bounds, linear=pair)
             found[right, left] = found[left, right]
     if len(columns) == 2:
         return found[names[0], names[1]]

@@ -7,7 +7,7 @@ bounds of `allowed`, for the groups that a result is of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,29 +23,43 @@ if TYPE_CHECKING:
 
 ALL_THERE_IS = "low and high are all that the columns' own distributions allow"
 
+NOTHING_KNOWN = "no interval, because not even the distribution of a column by itself was measured"
+
 # The least and the largest value of every estimate, worked out where they are needed.
 Bounds = Callable[[], Sequence[tuple[Any, ...]]]
 
 
 def with_support(
-    members: Sequence[Estimate], support: str, bounds: Bounds | None = None
+    members: Sequence[Estimate],
+    measured: Measured,
+    columns: Collection[str],
+    bounds: Bounds,
+    linear: Collection[str] = (),
 ) -> list[Estimate]:
-    """Estimates of one support; what nothing measured has bounds and no narrow interval.
+    """Estimates that depend on some columns, with their support.
 
-    >>> [found] = with_support([Estimate(0.3, 0.1, 0.3)], NEVER, lambda: [(0.0, 0.9)])
-    >>> found
-    0.30 (0.00 to 0.90; never measured; low and high are all that the columns' own ... allow)
+    What nothing measured has bounds and no narrow interval; where the distribution of a column by
+    itself is not known, it has none.
+
+    >>> apart = Measured((frozenset("a"), frozenset("b")))
+    >>> with_support([Estimate(0.3, 0.1, 0.3)], apart, "ab", lambda: [(0.0, 0.9)])
+    [0.30 (0.00 to 0.90; never measured; low and high are all that the columns' own ... allow)]
     """
-    if support != NEVER or bounds is None:
+    support = measured.of(columns, linear)
+    if support != NEVER:
         return [replace(member, support=support) for member in members]
-    return [_bounded(member, *ends) for member, ends in zip(members, bounds(), strict=True)]
+    if any(measured.of({name}, linear) == NEVER for name in columns):
+        return [_bounded(member, None) for member in members]
+    return [
+        _bounded(member, Allowed(*ends)) for member, ends in zip(members, bounds(), strict=True)
+    ]
 
 
-def _bounded(member: Estimate, low: Any, high: Any) -> Estimate:
+def _bounded(member: Estimate, span: Allowed | None) -> Estimate:
     if member.value is None or member.value != member.value:
         return replace(member, support=NEVER)
-    span = Allowed(low, high)
-    return Estimate(member.value, None, member.unweighted, ALL_THERE_IS, span, NEVER)
+    note = NOTHING_KNOWN if span is None else ALL_THERE_IS
+    return Estimate(member.value, None, member.unweighted, note, span, NEVER)
 
 
 def group_shares(release: Release, grouped: Groups) -> list[Range]:
