@@ -148,6 +148,10 @@ def test_every_coefficient_knows_its_support(formula, expected):
 def test_a_table_of_three_columns_measures_their_interaction():
     counts = [*PAIRS, ["y", "a", "b"]]
     assert {member.support for member in release(counts).glm("y ~ a * b")} == {"measured"}
+    # The others of the model need no table of their own with it, as long as each pair is there.
+    with_pain = [["y", "a", "b"], ["y", "pain"], ["a", "pain"], ["b", "pain"]]
+    assert release(with_pain).glm("y ~ a * b + pain")["a:b"].support == "measured"
+    assert release(with_pain[:-1]).glm("y ~ a * b + pain")["a:b"].support == "implied"
     # An interaction can also come about through a column that is not in the formula.
     around = [["y", "pain"], ["pain", "a", "b"]]
     assert release(around).glm("y ~ a * b")["a:b"].support == "implied"

@@ -2,10 +2,10 @@
 
 The score of a main effect is sum x (y - mu): it needs the product of its column with the target,
 and with the other terms as far as they share the work. So a coefficient is measured when its
-columns and the target were measured together, and so was every other term with the target and with
-it. An interaction of a and b needs the target, a and b in one table. A main effect beside its own
-interaction is the effect where the other is zero, and has the interaction's support; the intercept
-has the weakest of all.
+columns and the target were measured together, so was every other term with the target, and each
+of its columns with those of the others. An interaction of a and b needs the target, a and b in one
+table. A main effect beside its own interaction is the effect where the other is zero, and has the
+interaction's support; the intercept has the weakest of all.
 
 A coefficient that was never measured is zero by the model's class, not by the data. What is known
 of it is then a prior: N(0, s^2) for a step of the term from one of two values to the other, or of
@@ -20,6 +20,7 @@ and the same prior widens them as far as they depend on it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -44,8 +45,8 @@ from counterpoise.schema.expression_trees import Call, Name, Node
 # A step of a coefficient that nothing measured has this deviation, when nobody says.
 DEVIATION = 1.0
 PRIOR = (
-    "intervals allow what was never measured a deviation of {:g} a step, and the others what "
-    "follows from that"
+    "what was never measured is allowed a deviation of {:g} a step, and the others what follows "
+    "from it"
 )
 
 
@@ -72,16 +73,14 @@ class _Term:
 
 def supports_of(measured: Measured, read: ReadFormula, layout: Layout) -> Supports:
     """The support of the coefficients of a formula, a feature each."""
-    target, linear = frozenset(columns_of(read.left)), _linear_target(read)
+    target = _Term(frozenset(columns_of(read.left)), _linear_target(read), frozenset())
     each = [_term(factors, read.schema) for factors in layout.factors_of_features]
     terms = list(dict.fromkeys(term for term in each if term.factors))
-    held = measured.holding(target.union(*(term.columns for term in terms)))
-    own = {term: held.of(target | term.columns, _linear(linear, term, target)) for term in terms}
-    with_target = all(
-        measured.is_measured(target | term.columns, _linear(linear, term, target)) for term in terms
-    )
+    held = measured.holding(target.columns.union(*(term.columns for term in terms)))
+    own = {term: held.of(target.columns | term.columns, _by_values(target, term)) for term in terms}
+    with_target = all(support == MEASURED for support in own.values())
     found = {term: _support(term, own, with_target, measured) for term in terms}
-    weakest = worst([measured.of(target, linear), *found.values()])
+    weakest = worst([measured.of(target.columns, target.linear), *found.values()])
     return Supports(
         tuple(found.get(term, weakest) for term in each),
         tuple(own.get(term) == NEVER for term in each),
@@ -95,19 +94,19 @@ def _support(term: _Term, own: dict[_Term, str], with_target: bool, measured: Me
     if support != MEASURED:
         return support
     together = with_target and all(
-        measured.is_measured(
-            term.columns | other.columns, _linear(term.linear, other, term.columns)
-        )
+        measured.is_measured(pair, _by_values(term, other))
         for other in own
+        for pair in itertools.product(term.columns, other.columns)
     )
     if together:
         return MEASURED
     return UNKNOWN if measured.counts is None else IMPLIED
 
 
-def _linear(linear: Columns, term: _Term, others: Columns) -> Columns:
-    """The columns of a product that both sides, where they share any, use by their values."""
-    return (linear - (term.columns - term.linear)) | (term.linear - (others - linear))
+def _by_values(one: _Term, other: _Term) -> Columns:
+    """The columns of two terms that are used by their values wherever they are."""
+    curved = (one.columns - one.linear) | (other.columns - other.linear)
+    return (one.linear | other.linear) - curved
 
 
 def _linear_target(read: ReadFormula) -> Columns:
@@ -208,7 +207,9 @@ def steps_of(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def widened(member: Estimate, support: str, extra: float, deviation: float) -> Estimate:
     """A coefficient with its support, and its interval wider by what is not known of it."""
-    note = joined(member.note, PRIOR.format(deviation)) if support == NEVER else member.note
+    note = member.note
+    if support == NEVER and deviation > 0:
+        note = joined(note, PRIOR.format(deviation))
     made = replace(member, support=support, note=note)
     if not (extra > 0 and isinstance(member.span, Symmetric)):
         return made

@@ -127,11 +127,23 @@ class Measured:
     def is_measured(self, columns: Iterable[str], linear: Collection[str] = ()) -> bool:
         """Whether some columns were measured together, as far as they are needed."""
         needed, plain = self._sources(columns, linear)
-        if not needed or any(needed <= each for each in (*(self.counts or ()), *self.cells)):
+        if not needed:
+            return True
+        tables, products = self._sets_with.get(next(iter(needed)), ([], []))
+        if any(needed <= each for each in tables):
             return True
         # A product of values tells of columns by their values, or by indicators of categories.
-        is_linear = needed <= plain | self.nominal
-        return is_linear and any(needed <= each for each in self.products)
+        return needed <= plain | self.nominal and any(needed <= each for each in products)
+
+    @cached_property
+    def _sets_with(self) -> dict[str, tuple[list[Columns], list[Columns]]]:
+        """For every column the tables and the products that hold it: of thousands, a few."""
+        found: dict[str, tuple[list[Columns], list[Columns]]] = {}
+        for place, sets in enumerate(((*(self.counts or ()), *self.cells), self.products)):
+            for each in sets:
+                for name in each:
+                    found.setdefault(name, ([], []))[place].append(each)
+        return found
 
     def _sources(self, columns: Iterable[str], linear: Collection[str]) -> tuple[Columns, Columns]:
         """The modelled columns behind some, and those of them that are used by their values."""
