@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 import counterpoise as cp
 from counterpoise.analysis.allowed import means_within, product, sums_within
 from counterpoise.analysis.support import FOOTNOTES, Measured, worst
+from counterpoise.schema.grouping import Grouping
 
 SCHEMA = cp.Schema(
     [
@@ -498,3 +499,32 @@ def test_a_weighed_table_claims_what_its_weights_summed():
     assert support(made.crosstab("y", "a")) == "measured"
     assert made.mean("age").support == "measured"
     assert made.quantile("age").support == "unknown"
+
+
+def test_categories_that_share_a_code_are_related_as_all_of_them_together_are():
+    made = release([list(SCHEMA.names)])
+    grouping = Grouping((0, 1, 1), (0.5, 0.3, 0.2), (0.01, 0.01, 0.01))
+    ward = cp.Column.categorical("ward", ["s", "t", "u"], grouping=grouping)
+    grouped = cp.Release(made.table, SCHEMA.replace(ward), made.card, made.replicates)
+    expected = {"s": "measured", "t": "implied", "u": "implied"}
+
+    def by_ward(found):
+        return {label: each.support for label, each in found.items()}
+
+    for found in (
+        grouped.mean("age", by="ward"),
+        grouped.quantile("age", by="ward"),
+        grouped.proportion("y", by="ward"),
+    ):
+        assert by_ward(found) == expected
+    # By itself each category was counted.
+    for found in (grouped.proportion("ward"), grouped.total(by="ward")):
+        assert by_ward(found) == dict.fromkeys("stu", "measured")
+    assert grouped.crosstab("y", "ward")[True, "t"].support == "implied"
+    assert grouped.proportion("ward", "u", by="y")[True].support == "implied"
+    assert grouped.total("ward", "s", by="y")[True].support == "measured"
+    model = grouped.glm("age ~ ward")
+    assert [each.support for each in model] == ["measured", "implied", "implied"]
+    from_t = grouped.glm('age ~ C(ward, Treatment("t"))')
+    assert [each.support for each in from_t][1:] == ["implied", "implied"]
+    assert [each.support for each in grouped.glm("age ~ ward - 1")] == list(expected.values())

@@ -81,8 +81,12 @@ def supports_of(measured: Measured, read: ReadFormula, layout: Layout) -> Suppor
     with_target = all(support == MEASURED for support in own.values())
     found = {term: _support(term, own, with_target, measured) for term in terms}
     weakest = worst([measured.of(target.columns, target.linear), *found.values()])
+    compared = layout.categories_of_features
     return Supports(
-        tuple(found.get(term, weakest) for term in each),
+        tuple(
+            measured.of_category(found.get(term, weakest), categories)
+            for term, categories in zip(each, compared, strict=True)
+        ),
         tuple(own.get(term) == NEVER for term in each),
     )
 

@@ -90,6 +90,10 @@ class Groups:
     labels: tuple[tuple[Any, ...], ...]
     members: np.ndarray
 
+    def categories(self, *more: tuple[str, Any]) -> list[list[tuple[str, Any]]]:
+        """The columns and labels of each group, and more that all of them have."""
+        return [[*zip(self.columns, label, strict=True), *more] for label in self.labels]
+
     def lines(self, values: np.ndarray) -> sparse.csr_array:
         """Groups x rows, with a row's value in the line of its group: the sums of each group."""
         rows = np.flatnonzero((self.members >= 0) & (values != 0))

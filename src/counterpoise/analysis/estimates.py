@@ -98,6 +98,7 @@ def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
             for ends in means_within(there, weights, group_shares(release, grouped))
         ],
         linear={column},
+        categories=grouped.categories(),
     )
     return estimates(grouped.columns, grouped.labels, made)
 
@@ -139,7 +140,8 @@ def total(
 
     members = [estimate(line, note=note, beyond=beyond) for line in results]
     needed = {*grouped.columns, *([] if column is None else [column])}
-    made = with_support(members, Measured.of_release(release), needed, bounds, linear)
+    chosen = grouped.categories(*([] if category is None else [(str(column), category)]))
+    made = with_support(members, Measured.of_release(release), needed, bounds, linear, chosen)
     return estimates(grouped.columns, grouped.labels, made)
 
 
@@ -168,6 +170,7 @@ def proportion(
         Measured.of_release(release),
         {column, *grouped.columns},
         lambda: [share_within(whole, least) for least, _ in group_shares(release, grouped)],
+        categories=grouped.categories((column, category)),
     )
     return estimates(grouped.columns, grouped.labels, made)
 
@@ -208,7 +211,8 @@ def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Es
             for least, _ in group_shares(release, grouped)
         ]
 
-    made = with_support(members, Measured.of_release(release), {column, *grouped.columns}, bounds)
+    measured, needed = Measured.of_release(release), {column, *grouped.columns}
+    made = with_support(members, measured, needed, bounds, categories=grouped.categories())
     return estimates(grouped.columns, grouped.labels, made)
 
 
@@ -241,7 +245,8 @@ def shares(
             for part in parts
         ]
 
-    made = with_support(members, Measured.of_release(release), cells.columns, bounds)
+    measured = Measured.of_release(release)
+    made = with_support(members, measured, cells.columns, bounds, categories=cells.categories())
     return Estimates(cells.columns, cells.labels, tuple(made))
 
 

@@ -15,10 +15,13 @@ measured in pairs. The card's `measured` says what was; a release without it has
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from counterpoise.schema import Column
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -59,7 +62,8 @@ class Measured:
     `counts` and `cells` are sets whose tables are known, `products` pairs of which the product of
     the values is; `nominal` are the columns of categories without order, whose values are
     indicators. `made_of` has the sources of derived columns, `obeyed` the columns of each public
-    check, which are related by it.
+    check, which are related by it, and `merged` the categories of columns that share a code with
+    others, so that relations are measured of all of these together.
 
     >>> found = Measured((frozenset("ab"), frozenset("bc"), frozenset("d")))
     >>> [found.of(names) for names in ("a", "ab", "ac", "ad")]
@@ -72,6 +76,7 @@ class Measured:
     nominal: Columns = NONE
     made_of: Mapping[str, Columns] = field(default_factory=dict)
     obeyed: tuple[Columns, ...] = ()
+    merged: Mapping[str, frozenset[Any]] = field(default_factory=dict)
 
     @classmethod
     def of_release(cls, release: Release) -> Measured:
@@ -92,6 +97,7 @@ class Measured:
                 for column, expression in rules.derived
             },
             obeyed=_as_sets(rules.needs(check) for check in rules.checks),
+            merged={column.name: _merged(column) for column in release.schema if column.grouping},
         )
 
     def of(self, columns: Iterable[str], linear: Collection[str] = ()) -> str:
@@ -106,6 +112,17 @@ class Measured:
             return UNKNOWN
         needed, _ = self._sources(columns, ())
         return IMPLIED if needed <= self._reached(next(iter(needed))) else NEVER
+
+    def of_category(self, support: str, categories: Iterable[tuple[str, Any]]) -> str:
+        """The support of a relation of these categories of columns, given that of the columns.
+
+        What holds of categories that share a code is implied for each of them.
+        """
+        if support == MEASURED and any(
+            category in self.merged.get(name, ()) for name, category in categories
+        ):
+            return IMPLIED
+        return support
 
     def holding(self, columns: Iterable[str]) -> Held:
         """The same when all of these columns but those asked about are held still.
@@ -190,6 +207,16 @@ class Held:
             return UNKNOWN
         needed, _ = self.measured._sources(columns, ())
         return IMPLIED if any(needed <= each for each in self.joined) else NEVER
+
+
+def _merged(column: Column) -> frozenset[Any]:
+    """The categories that do not have a code of their own."""
+    assert column.grouping is not None and column.categories is not None
+    codes = column.grouping.codes
+    sizes = Counter(codes)
+    return frozenset(
+        category for category, code in zip(column.categories, codes, strict=True) if sizes[code] > 1
+    )
 
 
 def _as_sets(sets: Iterable[Iterable[str]]) -> tuple[Columns, ...]:

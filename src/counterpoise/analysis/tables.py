@@ -99,7 +99,8 @@ def crosstab(release: Release, row: str, column: str, of: str = "all") -> Estima
     size = len(across.labels)
     labels = tuple((left, right) for left in down.labels for right in across.labels)
     members = np.where(present, down.codes * size + across.codes, -1)
-    counts = design.sums(Groups((row, column), labels, members).lines(np.ones(len(members))))
+    cells = Groups((row, column), labels, members)
+    counts = design.sums(cells.lines(np.ones(len(members))))
     cube = counts.reshape(len(down.labels), size, -1)
     axes = {"all": (0, 1), "rows": (1,), "columns": (0,)}[of]
     results = ratio(cube, np.broadcast_to(cube.sum(axis=axes, keepdims=True), cube.shape))
@@ -107,12 +108,13 @@ def crosstab(release: Release, row: str, column: str, of: str = "all") -> Estima
 
     def bounds() -> list[tuple[float, float]]:
         parts = cube[..., FULL] / cube[..., FULL].sum()
-        cells = itertools.product(parts.sum(axis=1).tolist(), parts.sum(axis=0).tolist())
+        pairs = itertools.product(parts.sum(axis=1).tolist(), parts.sum(axis=0).tolist())
         if of == "all":
-            return [joint_share(cell) for cell in cells]
-        return [share_within(*(cell[::-1] if of == "rows" else cell)) for cell in cells]
+            return [joint_share(pair) for pair in pairs]
+        return [share_within(*(pair[::-1] if of == "rows" else pair)) for pair in pairs]
 
-    found = tuple(with_support(made, Measured.of_release(release), {row, column}, bounds))
+    measured, both = Measured.of_release(release), {row, column}
+    found = tuple(with_support(made, measured, both, bounds, categories=cells.categories()))
     return Estimates((row, column), labels, found, is_wide=True)
 
 

@@ -35,11 +35,13 @@ def with_support(
     columns: Collection[str],
     bounds: Bounds,
     linear: Collection[str] = (),
+    categories: Sequence[Sequence[tuple[str, Any]]] = (),
 ) -> list[Estimate]:
     """Estimates that depend on some columns, with their support.
 
-    What nothing measured has bounds and no narrow interval; where the distribution of a column by
-    itself is not known, it has none.
+    `categories` are those that each of the estimates is of, by column. What nothing measured has
+    bounds and no narrow interval; where the distribution of a column by itself is not known, it
+    has none.
 
     >>> apart = Measured((frozenset("a"), frozenset("b")))
     >>> with_support([Estimate(0.3, 0.1, 0.3)], apart, "ab", lambda: [(0.0, 0.9)])
@@ -47,7 +49,12 @@ def with_support(
     """
     support = measured.of(columns, linear)
     if support != NEVER:
-        return [replace(member, support=support) for member in members]
+        # A category by itself is counted apart from others, whatever it shares in relations.
+        own = categories if len(columns) > 1 and categories else [()] * len(members)
+        return [
+            replace(member, support=measured.of_category(support, each))
+            for member, each in zip(members, own, strict=True)
+        ]
     if any(measured.of({name}, linear) == NEVER for name in columns):
         return [_bounded(member, None) for member in members]
     return [
