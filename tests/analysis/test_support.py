@@ -528,3 +528,27 @@ def test_categories_that_share_a_code_are_related_as_all_of_them_together_are():
     from_t = grouped.glm('age ~ C(ward, Treatment("t"))')
     assert [each.support for each in from_t][1:] == ["implied", "implied"]
     assert [each.support for each in grouped.glm("age ~ ward - 1")] == list(expected.values())
+
+
+def test_the_coefficients_of_a_model_that_was_asked_about_are_measured():
+    made = release()
+
+    def asked(*lines, **weights):
+        questions = [{"question": line, "measured": not line.startswith("#")} for line in lines]
+        card = made.card | {"questions": questions, "weights": weights}
+        return cp.Release(made.table, SCHEMA, card, made.replicates)
+
+    def supports(found):
+        return {each.support for each in found}
+
+    question = "y ~ b * a"
+    assert supports(asked(question).glm("y ~ a * b")) == {"measured"}
+    assert supports(asked(question).glm("y ~ a * b", "binomial")) == {"measured"}
+    # Another model, another family, and one that could not be measured are not the same question.
+    assert asked(question).glm("y ~ a * b + stay")["a:b"].support == "never"
+    assert asked(question).glm("y ~ a * b", "gaussian")["a:b"].support == "never"
+    assert supports(asked("gaussian: y ~ a * b").glm("y ~ a * b", "gaussian")) == {"measured"}
+    assert asked(f"# {question}", "mean(y) by a", "z ~ q").glm(question)["b:a"].support == "never"
+    # Weights that were set aside or replaced match no scores.
+    assert asked(question).unweighted().glm(question)["b:a"].support == "never"
+    assert asked(question, reweighted=True).glm(question)["b:a"].support == "never"

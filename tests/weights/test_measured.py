@@ -1,4 +1,5 @@
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -8,11 +9,13 @@ import counterpoise as cp
 from counterpoise.weights import Logistic, Moments
 from counterpoise.weights.features import (
     Cells,
+    Features,
     Linear,
     OneHot,
     PairProducts,
     PrincipalComponents,
     RandomFourier,
+    Recipe,
 )
 
 SCHEMA = cp.Schema(
@@ -106,3 +109,30 @@ def test_other_weights_match_no_sums():
     assert made.card["measured"]["cells"]
     for other in (made.unweighted(), made.reweighted(np.ones(len(made.table)))):
         assert other.card["measured"] == made.card["measured"] | {"cells": [], "products": []}
+
+
+class _Asked:
+    """A block of somebody else's, which says what it adds up."""
+
+    names = groups = ("ill and ward and age",)
+    columns = (("ill", "ward", "age"),)
+    bound = 1.0
+    measures = (("products", ("ill", "ward", "age")),)
+
+    def to_dict(self):
+        return {"kind": "asked"}
+
+    def __call__(self, rows):
+        return rows.units[:, :1] * rows.units[:, 2:3]
+
+
+@dataclass(frozen=True)
+class _Recipe(Recipe):
+    def over(self, synthetic):
+        return Features((_Asked(),))
+
+
+def test_a_block_of_another_kind_may_say_what_it_sums():
+    found = measured(Moments(blocks=(_Recipe(),)))
+    assert found["products"] == {frozenset({"ill", "ward", "age"})}
+    assert found["cells"] == set()

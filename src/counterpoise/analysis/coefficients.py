@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from counterpoise.analysis.features import features_of
 from counterpoise.analysis.formulas import ReadFormula
 from counterpoise.analysis.layout import Layout
 from counterpoise.analysis.result import Estimate, Symmetric, joined
@@ -71,21 +72,29 @@ class _Term:
     factors: Columns
 
 
-def supports_of(measured: Measured, read: ReadFormula, layout: Layout) -> Supports:
-    """The support of the coefficients of a formula, a feature each."""
+def supports_of(
+    measured: Measured, read: ReadFormula, layout: Layout, was_asked: bool = False
+) -> Supports:
+    """The support of the coefficients of a formula, a feature each.
+
+    With `was_asked`, the scores of all of them were summed, which is what they depend on.
+    """
+    if was_asked:
+        count = len(layout.names)
+        return Supports((MEASURED,) * count, (False,) * count)
     target = _Term(frozenset(columns_of(read.left)), _linear_target(read), frozenset())
-    each = [_term(factors, read.schema) for factors in layout.factors_of_features]
+    features = features_of(layout)
+    each = [_term(feature.factors, read.schema) for feature in features]
     terms = list(dict.fromkeys(term for term in each if term.factors))
     held = measured.holding(target.columns.union(*(term.columns for term in terms)))
     own = {term: held.of(target.columns | term.columns, _by_values(target, term)) for term in terms}
     with_target = all(support == MEASURED for support in own.values())
     found = {term: _support(term, own, with_target, measured) for term in terms}
     weakest = worst([measured.of(target.columns, target.linear), *found.values()])
-    compared = layout.categories_of_features
     return Supports(
         tuple(
-            measured.of_category(found.get(term, weakest), categories)
-            for term, categories in zip(each, compared, strict=True)
+            measured.of_category(found.get(term, weakest), feature.categories)
+            for term, feature in zip(each, features, strict=True)
         ),
         tuple(own.get(term) == NEVER for term in each),
     )

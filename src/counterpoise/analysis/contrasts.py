@@ -47,19 +47,6 @@ class Coding:
         mark = _MARKS[self.contrast]
         return tuple(f"{mark}{each}" for place, each in enumerate(self.levels) if place != dropped)
 
-    def compared(self, reduced: bool) -> list[tuple[Any, ...]]:
-        """For each feature, the categories whose rows its coefficient compares.
-
-        >>> Coding(("a", "b", "c")).compared(reduced=True)
-        [('b', 'a'), ('c', 'a')]
-        """
-        if not reduced:
-            return [(level,) for level in self.levels]
-        if self.contrast in ("treatment", "sas"):
-            base = self.levels[self.base]
-            return [(level, base) for level in self.levels if level != base]
-        return [self.levels] * len(self.labels(reduced))
-
     def matrix(self, reduced: bool) -> np.ndarray:
         """Categories x features."""
         count = len(self.levels)

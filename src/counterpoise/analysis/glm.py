@@ -18,6 +18,7 @@ import pandas as pd
 from scipy import linalg
 from threadpoolctl import threadpool_limits
 
+from counterpoise.analysis.asked import was_asked
 from counterpoise.analysis.coefficients import (
     DEVIATION,
     ignorance,
@@ -191,7 +192,8 @@ def glm(
             likelihood, [each[rows] for each in design.each()]
         )
     naive = np.sqrt(dispersion * np.diag(np.linalg.inv(information)))
-    supports = supports_of(Measured.of_release(release), read, made.recipe.layout)
+    asked = was_asked(release, read, chosen, usual_family(release.schema, read.targets))
+    supports = supports_of(Measured.of_release(release), read, made.recipe.layout, asked)
     supports = supports.tiled(max(1, len(categories) - 1))
     steps = np.tile(steps_of(x, design.weights[rows]), max(1, len(categories) - 1)) / sizes
     unit = 1.0
@@ -224,6 +226,14 @@ def glm(
         recipe=made.recipe,
         categories=categories,
     )
+
+
+def usual_family(schema: Schema, targets: Sequence[str]) -> str:
+    """The family that "auto" takes for a target, or an empty text where it takes none."""
+    try:
+        return _family(schema, targets, "auto")
+    except AnalysisError:
+        return ""
 
 
 def _family(schema: Schema, targets: Sequence[str], family: str) -> str:

@@ -60,13 +60,6 @@ class Learnt:
             return [self.factor.name]
         return [f"{self.factor.name}[{label}]" for label in labels]
 
-    def categories(self, reduced: bool) -> list[list[tuple[str, object]]]:
-        """The categories of its column that each of its features compares; none of a number."""
-        column = _argument(self.factor.tree)
-        if self.coding is None or not isinstance(column, Name):
-            return [[] for _ in self.names(reduced)]
-        return [[(column.name, level) for level in each] for each in self.coding.compared(reduced)]
-
     def features(self, frame: pd.DataFrame, reduced: bool) -> np.ndarray:
         """Rows x features; NaN where there is no value."""
         found = _values(_argument(self.factor.tree), frame, self.scales)
@@ -105,26 +98,6 @@ class Layout:
     def names(self) -> list[str]:
         """The names of the columns."""
         return [name for part, _ in self.parts for name in self._names(part)]
-
-    @property
-    def factors_of_features(self) -> list[tuple[Factor, ...]]:
-        """For every column, the factors that it is a product of; none of the intercept."""
-        return [
-            tuple(self.factors[name].factor for name, _ in part)
-            for part, _ in self.parts
-            for _ in range(self._count(part))
-        ]
-
-    @property
-    def categories_of_features(self) -> list[list[tuple[str, object]]]:
-        """For every column, the categories that its coefficient compares, by their columns."""
-        found: list[list[tuple[str, object]]] = []
-        for part, _ in self.parts:
-            own = [self.factors[name].categories(reduced) for name, reduced in part]
-            # The first factor's features change fastest, as in the matrix.
-            for each in itertools.product(*reversed(own)):
-                found.append([pair for pairs in each for pair in pairs])
-        return found
 
     def check(self, rows: int) -> None:
         """Refuse a matrix that is too large, or whose columns cannot be told apart by name."""

@@ -23,9 +23,11 @@ import pandas as pd
 from scipy import linalg
 from scipy.special import expit
 
+from counterpoise.analysis.asked import was_asked
 from counterpoise.analysis.coefficients import DEVIATION, ignorant_draws, steps_of, supports_of
 from counterpoise.analysis.estimates import POPULATION
 from counterpoise.analysis.formulas import Recipe, read_formula
+from counterpoise.analysis.glm import usual_family
 from counterpoise.analysis.likelihood import probabilities
 from counterpoise.analysis.posterior_density import Mode, Task, find_mode, row_gradients
 from counterpoise.analysis.posterior_model import Prior, Regression, check_positive
@@ -292,7 +294,10 @@ def posterior(
             f"posterior: the draws are not to be trusted: {convergence.complaint}; take more draws "
             "and a longer warmup, or a narrower prior"
         )
-    supports = supports_of(Measured.of_release(release), read, model.made.recipe.layout)
+    usual = usual_family(release.schema, read.targets)
+    family = {"linear": "gaussian", "logistic": "binomial"}.get(model.family, model.family)
+    asked = was_asked(release, read, family, usual)
+    supports = supports_of(Measured.of_release(release), read, model.made.recipe.layout, asked)
     supports = supports.tiled(model.blocks)
     steps = np.tile(steps_of(model.made.features, model.weights), model.blocks)
     if model.family == "linear":

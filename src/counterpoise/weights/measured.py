@@ -75,6 +75,9 @@ def _sums(block: Block) -> Iterator[tuple[str, tuple[str, ...]]]:
     elif isinstance(block, CellsBlock):
         for pair in block.pairs:
             yield "cells", pair
+    else:
+        # A block of another kind may say by itself which tables and products it adds up.
+        yield from getattr(block, "measures", ())
 
 
 def _are_nominal(schema: Schema, names: tuple[str, ...]) -> bool:

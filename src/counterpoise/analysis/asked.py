@@ -1,0 +1,43 @@
+"""Whether a model was asked about in advance, so that what its coefficients depend on was summed.
+
+A release whose card lists questions has, for each regression among them that was measured, the sum
+of its scores in the weights. Matched, they move every coefficient to the private table's, whatever
+columns were counted together; so these are measured, in this very model and in no other. The
+questions are texts such as "ill ~ age * ward", or "poisson: visits ~ age" with a family.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from counterpoise.analysis.formulas import ReadFormula, read_formula
+from counterpoise.errors import CounterpoiseError
+
+if TYPE_CHECKING:
+    from counterpoise.bundle.release import Release
+
+_WITH_FAMILY = re.compile(r"(gaussian|binomial|poisson|multinomial)\s*:\s*(.*)", re.DOTALL)
+
+
+def was_asked(release: Release, read: ReadFormula, family: str, usual: str) -> bool:
+    """Whether the scores of this model were summed; `usual` is the family of its target."""
+    weights, questions = release.card.get("weights", {}), release.card.get("questions")
+    # Weights that were replaced, or set aside, match no sums.
+    if weights.get("reweighted") or weights.get("method") == "uniform":
+        return False
+    if not isinstance(questions, list):
+        return False
+    texts = (str(each.get("question")) for each in questions if each.get("measured"))
+    return any(_is_same(text, read, family, usual) for text in texts if "~" in text)
+
+
+def _is_same(text: str, read: ReadFormula, family: str, usual: str) -> bool:
+    stated = _WITH_FAMILY.fullmatch(text)
+    try:
+        asked = read_formula(stated[2] if stated else text, read.schema)
+    except CounterpoiseError:
+        return False
+    sides = ((asked.left, read.left), (asked.right, read.right))
+    same = all({term.key for term in one} == {term.key for term in two} for one, two in sides)
+    return same and (stated[1] if stated else usual) == family
