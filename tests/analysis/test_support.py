@@ -153,10 +153,10 @@ def test_a_table_of_three_columns_measures_their_interaction():
     with_pain = [["y", "a", "b"], ["y", "pain"], ["a", "pain"], ["b", "pain"]]
     assert release(with_pain).glm("y ~ a * b + pain")["a:b"].support == "measured"
     assert release(with_pain[:-1]).glm("y ~ a * b + pain")["a:b"].support == "implied"
-    # An interaction can also come about through a column that is not in the formula.
+    # What a column outside the formula brings along is no measurement of it.
     around = [["y", "pain"], ["pain", "a", "b"]]
-    assert release(around).glm("y ~ a * b")["a:b"].support == "implied"
-    assert release(around).glm("y ~ a * b + pain")["a:b"].support == "never"
+    assert release(around).glm("y ~ a * b")["a:b"].support == "never"
+    assert release(around).glm("y ~ a + b")["a"].support == "implied"
 
 
 def test_products_measure_values_and_not_what_is_made_of_them():
@@ -220,6 +220,11 @@ def test_a_derived_column_depends_on_what_it_is_made_of_and_a_check_relates_its_
     assert apart.corr("c", "d").support == "implied"
     assert asked(["a", "b"], ["c"], ["d"]).mean("both").support == "measured"
     assert asked(["a", "b"], ["b", "c"]).corr("both", "c").support == "implied"
+    model = asked(["a", "b"], ["b", "c"], ["a", "c"], ["d"]).glm("c ~ both")
+    assert model["both"].support == "implied"
+    assert asked(["a", "b"], ["b", "c"], ["d"]).glm("d ~ both")["both"].support == "implied"
+    apart = asked(["a", "b"], ["c"], ["d", "c"]).glm("c ~ both")
+    assert apart["both"].support == "never"
 
 
 def test_the_weakest_support_is_what_a_whole_has():

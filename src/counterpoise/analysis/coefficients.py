@@ -86,8 +86,8 @@ def supports_of(
     features = features_of(layout)
     each = [_term(feature.factors, read.schema) for feature in features]
     terms = list(dict.fromkeys(term for term in each if term.factors))
-    held = measured.holding(target.columns.union(*(term.columns for term in terms)))
-    own = {term: held.of(target.columns | term.columns, _by_values(target, term)) for term in terms}
+    among = measured.sources(target.columns.union(*(term.columns for term in terms)))
+    own = {term: _own(target, term, measured, among) for term in terms}
     with_target = all(support == MEASURED for support in own.values())
     found = {term: _support(term, own, with_target, measured) for term in terms}
     weakest = worst([measured.of(target.columns, target.linear), *found.values()])
@@ -98,6 +98,26 @@ def supports_of(
         ),
         tuple(own.get(term) == NEVER for term in each),
     )
+
+
+def _own(target: _Term, term: _Term, measured: Measured, among: Columns) -> str:
+    """The support of a term's relation with the target, whatever the other terms have."""
+    if measured.is_measured(target.columns | term.columns, _by_values(target, term)):
+        return MEASURED
+    if measured.counts is None:
+        return UNKNOWN
+    if len(term.columns) > 1:
+        # Columns outside the formula may bring some interaction along, as a by-product of
+        # relations of their own; that of these columns is zero in the model all the same.
+        return NEVER
+    left, right = measured.sources(target.columns), measured.sources(term.columns)
+    # What one column is derived from is not held still against itself.
+    others = among - left - right
+    found = worst(
+        measured.holding(others | {one, two}).of({one, two})
+        for one, two in itertools.product(left, right)
+    )
+    return IMPLIED if found == MEASURED else found
 
 
 def _support(term: _Term, own: dict[_Term, str], with_target: bool, measured: Measured) -> str:

@@ -9,8 +9,9 @@ assumption, whatever they are in private.
 Within a regression the other terms are held still, so a chain through them tells nothing of a
 coefficient: only chains past all columns of the formula do. Summing those other columns out of the
 model joins all that they touch; a coefficient whose columns are not joined then is zero by
-assumption (the same book, section 3.2), and so is an interaction of columns that were only
-measured in pairs. The card's `measured` says what was; a release without it has support unknown.
+assumption (the same book, section 3.2). An interaction of columns that were only measured in pairs
+is none by assumption as well. The card's `measured` says what was; a release without it has
+support unknown.
 """
 
 from __future__ import annotations
@@ -140,6 +141,10 @@ class Measured:
             found.append(region & still)
             left -= region
         return Held(self, tuple(found))
+
+    def sources(self, columns: Iterable[str]) -> Columns:
+        """The modelled columns that some are, or are derived from."""
+        return self._sources(columns, ())[0]
 
     def is_measured(self, columns: Iterable[str], linear: Collection[str] = ()) -> bool:
         """Whether some columns were measured together, as far as they are needed."""
