@@ -405,3 +405,24 @@ def test_a_prior_is_checked_when_it_is_made():
         Prior(deviation=float("inf"))
     with pytest.raises(AnalysisError, match=r"\(mean, deviation\) for 'age'"):
         Prior(terms={"age": 1.0})
+
+
+def test_a_parameter_that_nothing_measured_is_as_wide_as_its_prior(release):
+    counts = [["ill", "age"], ["ward"], ["children"]]
+    card = release.card | {"measured": {"counts": counts, "cells": [], "products": []}}
+    made = cp.Release(release.table, release.schema, card, release.replicates)
+    formula = "ill ~ age + ward"
+    found = made.posterior(formula, replicates=False, **QUICK).to_frame()
+    known = release.posterior(formula, replicates=False, **QUICK).to_frame()
+    assert found["support"].to_dict() == {
+        "Intercept": "never",
+        "age": "implied",
+        "ward[T.medicine]": "never",
+    }
+    assert set(known["support"]) == {"measured"}
+    wide = np.hypot(known["deviation"]["ward[T.medicine]"], 1.0)
+    assert found["deviation"]["ward[T.medicine]"] == pytest.approx(wide, rel=0.1)
+    assert found["mean"]["age"] == pytest.approx(known["mean"]["age"], abs=0.01)
+    assert "! never measured" in str(made.posterior(formula, replicates=False, **QUICK))
+    linear = made.posterior("age ~ children", replicates=False, **QUICK)
+    assert linear.supports == ("never", "never", "never")
