@@ -145,7 +145,10 @@ def test_the_sql_on_the_page_gives_the_estimate_and_its_error(folder, release):
     with contextlib.chdir(folder):
         by_sex = dict(duckdb.sql(grouped).fetchall())
         ((mean, error),) = duckdb.sql(whole).fetchall()
-    expected = release.mean("age")
+    # What lies beyond all rows, and no weight carries, is in Python alone.
+    age = release.schema["age"]
+    calm = replace(age, shape=replace(age.shape, noise=0.0))
+    expected = replace(release, schema=release.schema.replace(calm)).mean("age")
     assert mean == pytest.approx(expected.value)
     assert error == pytest.approx(expected.standard_error, rel=1e-5)
     for label, own in release.mean("age", by="sex").items():

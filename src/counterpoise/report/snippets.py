@@ -2,6 +2,8 @@
 
 All three give the same estimate. Standard errors come from the replicate weights, by the
 convention V = (1/R) sum_r (theta_r - theta)^2, which R's package survey knows as type "other".
+Python adds what no weight of a row can carry: rows that noise hides beyond all others, and
+categories too rare to be seen.
 """
 
 from __future__ import annotations
@@ -112,7 +114,7 @@ class Snippets:
             return estimate
         weights = r"COLUMNS('^weight(_\d+)?$')"
         return (
-            f"{estimate}\n\n-- the mean of all, with its standard error\n"
+            f"{estimate}\n\n-- the mean of all, with the standard error of its replicates\n"
             "WITH each AS (UNPIVOT (\n"
             f"  SELECT sum({weights} * {name}) / sum({weights})\n"
             f"  FROM 'synthetic.parquet' WHERE {name} IS NOT NULL\n"
