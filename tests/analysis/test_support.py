@@ -212,9 +212,10 @@ def test_a_derived_column_depends_on_what_it_is_made_of_and_a_check_relates_its_
         return cp.Release(table, schema, card)
 
     apart = asked(["a"], ["b"], ["c"], ["d"])
-    assert apart.mean("both").support == "never"
-    # Two columns that nothing connects do not even give the distribution of their sum.
-    assert apart.mean("both").interval() is None
+    # The mean of a sum is made of two means; of its distribution two columns alone tell nothing.
+    assert apart.mean("both").support == apart.total("both").support == "measured"
+    assert apart.quantile("both").support == "never"
+    assert apart.quantile("both").interval() is None
     assert "not even the distribution" in apart.mean("both", by="c")[0].note
     assert apart.mean("c").support == "measured"
     assert apart.corr("c", "d").support == "implied"

@@ -341,7 +341,7 @@ def test_pairs_that_were_not_measured_together_are_marked(release):
 
     pairs = len(names) * (len(names) - 1) // 2
     said, marks = shown([names])
-    assert said.startswith(f"Of {pairs} pairs, {pairs} were measured together; 0 follow")
+    assert said == f"Of {pairs} pairs, {pairs} were measured together."
     assert marks == (0, 0)
     chain = [list(pair) for pair in itertools.pairwise(names[:3])] + [[each] for each in names[3:]]
     said, marks = shown(chain)

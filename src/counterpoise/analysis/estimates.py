@@ -99,6 +99,7 @@ def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
         ],
         linear={column},
         categories=grouped.categories(),
+        mean_of=column,
     )
     return estimates(grouped.columns, grouped.labels, made)
 
@@ -141,7 +142,15 @@ def total(
     members = [estimate(line, note=note, beyond=beyond) for line in results]
     needed = {*grouped.columns, *([] if column is None else [column])}
     chosen = grouped.categories(*([] if category is None else [(str(column), category)]))
-    made = with_support(members, Measured.of_release(release), needed, bounds, linear, chosen)
+    made = with_support(
+        members,
+        Measured.of_release(release),
+        needed,
+        bounds,
+        linear,
+        chosen,
+        mean_of=column if linear else None,
+    )
     return estimates(grouped.columns, grouped.labels, made)
 
 

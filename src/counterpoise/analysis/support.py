@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from counterpoise.schema import Column
+from counterpoise.schema.expression_trees import Chain, Name, Node, Number, Prefixed
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -64,7 +65,8 @@ class Measured:
     the values is; `nominal` are the columns of categories without order, whose values are
     indicators. `made_of` has the sources of derived columns, `obeyed` the columns of each public
     check, which are related by it, and `merged` the categories of columns that share a code with
-    others, so that relations are measured of all of these together.
+    others, so that relations are measured of all of these together. `sums` are the derived columns
+    whose mean is made of the means of their sources.
 
     >>> found = Measured((frozenset("ab"), frozenset("bc"), frozenset("d")))
     >>> [found.of(names) for names in ("a", "ab", "ac", "ad")]
@@ -78,6 +80,7 @@ class Measured:
     made_of: Mapping[str, Columns] = field(default_factory=dict)
     obeyed: tuple[Columns, ...] = ()
     merged: Mapping[str, frozenset[Any]] = field(default_factory=dict)
+    sums: Columns = NONE
 
     @classmethod
     def of_release(cls, release: Release) -> Measured:
@@ -98,6 +101,9 @@ class Measured:
                 for column, expression in rules.derived
             },
             obeyed=_as_sets(rules.needs(check) for check in rules.checks),
+            sums=frozenset(
+                column.name for column, each in rules.derived if _is_sum(each.tree, rules.modelled)
+            ),
             merged={column.name: _merged(column) for column in release.schema if column.grouping},
         )
 
@@ -124,6 +130,11 @@ class Measured:
         ):
             return IMPLIED
         return support
+
+    def of_mean(self, column: str, by: Iterable[str]) -> str:
+        """The support of the mean of a column in groups."""
+        parts = self.made_of[column] if column in self.sums else [column]
+        return worst(self.of({part, *by}, linear={part}) for part in parts)
 
     def holding(self, columns: Iterable[str]) -> Held:
         """The same when all of these columns but those asked about are held still.
@@ -212,6 +223,21 @@ class Held:
             return UNKNOWN
         needed, _ = self.measured._sources(columns, ())
         return IMPLIED if any(needed <= each for each in self.joined) else NEVER
+
+
+def _is_sum(tree: Node, modelled: Iterable[Column]) -> bool:
+    """Whether a tree adds up modelled columns, perhaps times numbers."""
+    if isinstance(tree, Name):
+        return any(column.name == tree.name for column in modelled)
+    if isinstance(tree, Prefixed):
+        return tree.operator == "-" and _is_sum(tree.operand, modelled)
+    if not isinstance(tree, Chain):
+        return isinstance(tree, Number)
+    if set(tree.operators) <= {"+", "-"}:
+        return all(_is_sum(part, modelled) for part in tree.operands)
+    first, *others = tree.operands
+    scaled = set(tree.operators) <= {"*", "/"} and all(isinstance(each, Number) for each in others)
+    return scaled and _is_sum(first, modelled)
 
 
 def _merged(column: Column) -> frozenset[Any]:

@@ -36,18 +36,21 @@ def with_support(
     bounds: Bounds,
     linear: Collection[str] = (),
     categories: Sequence[Sequence[tuple[str, Any]]] = (),
+    mean_of: str | None = None,
 ) -> list[Estimate]:
     """Estimates that depend on some columns, with their support.
 
-    `categories` are those that each of the estimates is of, by column. What nothing measured has
-    bounds and no narrow interval; where the distribution of a column by itself is not known, it
-    has none.
+    `categories` are those that each of the estimates is of, by column; `mean_of` is the column
+    that they are means or totals of. What nothing measured has bounds and no narrow interval;
+    where the distribution of a column by itself is not known, it has none.
 
     >>> apart = Measured((frozenset("a"), frozenset("b")))
     >>> with_support([Estimate(0.3, 0.1, 0.3)], apart, "ab", lambda: [(0.0, 0.9)])
     [0.30 (0.00 to 0.90; never measured; low and high are all that the columns' own ... allow)]
     """
     support = measured.of(columns, linear)
+    if mean_of is not None:
+        support = measured.of_mean(mean_of, [name for name in columns if name != mean_of])
     if support != NEVER:
         # A category by itself is counted apart from others, whatever it shares in relations.
         own = categories if len(columns) > 1 and categories else [()] * len(members)

@@ -196,9 +196,7 @@ def _support(found: Relations) -> dict[str, Any]:
         NEVER: "were never measured: the release takes their columns as unrelated, whatever they "
         "are in private",
     }
-    told = [
-        f"{count:,} {said[support]}" for support, count in counts.items() if count or unknown == 0
-    ]
+    told = [f"{count:,} {said[support]}" for support, count in counts.items() if count]
     if unknown:
         told.append(f"of {unknown:,} nothing says whether they were measured")
     marks = [
