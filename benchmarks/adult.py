@@ -44,8 +44,8 @@ import numpy as np
 import pandas as pd
 
 import counterpoise as cp
-from counterpoise.analysis.formulas import read_formula
 from counterpoise.analysis.result import Estimate, Estimates
+from counterpoise.formulas.matrices import read_formula
 from counterpoise.schema import Column, Schema
 from peers import ONE_THREAD, Job, memory_mb, peer_command, run_job
 

@@ -18,6 +18,7 @@ ROOMS = (
     "disk",
     "registry",
     "schema",
+    "formulas",
     "vault",
     "synthesizers",
     "weights",

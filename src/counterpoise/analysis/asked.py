@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from counterpoise.analysis.formulas import ReadFormula, read_formula
 from counterpoise.errors import CounterpoiseError
+from counterpoise.formulas.matrices import ReadFormula, read_formula
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release

@@ -27,8 +27,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from counterpoise.analysis.features import features_of
-from counterpoise.analysis.formulas import ReadFormula
-from counterpoise.analysis.layout import Layout
 from counterpoise.analysis.result import Estimate, Symmetric, joined
 from counterpoise.analysis.support import (
     IMPLIED,
@@ -39,7 +37,9 @@ from counterpoise.analysis.support import (
     Measured,
     worst,
 )
-from counterpoise.analysis.terms import SCALES, Factor, columns_of, factor_columns
+from counterpoise.formulas.layout import Layout
+from counterpoise.formulas.matrices import ReadFormula
+from counterpoise.formulas.terms import SCALES, Factor, columns_of, factor_columns
 from counterpoise.schema import Schema
 from counterpoise.schema.expression_trees import Call, Name, Node
 

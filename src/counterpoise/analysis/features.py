@@ -10,9 +10,9 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from counterpoise.analysis.contrasts import Coding
-from counterpoise.analysis.layout import Layout, Learnt
-from counterpoise.analysis.terms import Factor
+from counterpoise.formulas.contrasts import Coding
+from counterpoise.formulas.layout import Layout, Learnt
+from counterpoise.formulas.terms import Factor
 from counterpoise.schema.expression_trees import Call, Name
 
 Categories = tuple[tuple[str, Any], ...]  # columns with a category of each

@@ -9,7 +9,7 @@ that nothing measured are as wide as a stated prior: see `coefficients`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,14 @@ from counterpoise.analysis.coefficients import (
     supports_of,
     widened,
 )
-from counterpoise.analysis.formulas import Matrices, ReadFormula, Recipe, read_formula
-from counterpoise.analysis.likelihood import (
+from counterpoise.analysis.replication import FULL, UNWEIGHTED, Design, covariance
+from counterpoise.analysis.result import LEVEL, Estimate, Estimates, estimate
+from counterpoise.analysis.support import Measured
+from counterpoise.analysis.text import aligned, show
+from counterpoise.arguments import real_number
+from counterpoise.errors import AnalysisError
+from counterpoise.formulas.families import MULTINOMIAL, choose_family, coded_targets, usual_family
+from counterpoise.formulas.likelihood import (
     FAMILIES,
     Family,
     Likelihood,
@@ -36,18 +42,10 @@ from counterpoise.analysis.likelihood import (
     maximise,
     probabilities,
 )
-from counterpoise.analysis.replication import FULL, UNWEIGHTED, Design, covariance
-from counterpoise.analysis.result import LEVEL, Estimate, Estimates, estimate
-from counterpoise.analysis.support import Measured
-from counterpoise.analysis.text import aligned, show
-from counterpoise.arguments import real_number, shown
-from counterpoise.errors import AnalysisError
-from counterpoise.schema import Column, Schema
+from counterpoise.formulas.matrices import Matrices, ReadFormula, Recipe, read_formula
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
-
-MULTINOMIAL = "multinomial"
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ def glm(
     Among the terms, categories are compared with their first, true and false are 1 and 0, dates
     count in days; rows in which a column of the formula is null are left out. A formula
     is read and not run: it knows columns, numbers, `+ - * : / **` and a fixed list of functions,
-    which `counterpoise.analysis.formulas` names.
+    which `counterpoise.formulas.matrices` names.
 
     Each coefficient says by its `support` whether its columns were measured together. One that
     was never measured, such as an interaction of columns that were only counted in pairs, has an
@@ -170,8 +168,8 @@ def glm(
     )
     design = Design.of(release)
     read = read_formula(formula, release.schema)
-    chosen = _family(release.schema, read.targets, family)
-    made = read.matrices(release.table, coded=_coded(release.schema, read.targets, chosen))
+    chosen = choose_family(release.schema, read.targets, family)
+    made = read.matrices(release.table, coded=coded_targets(release.schema, read.targets, chosen))
     x, rows = made.features, made.rows
     _check_rank(x, design.weights[rows], list(made.terms))
     # Terms of one size, so that Newton's equations are well conditioned.
@@ -228,41 +226,6 @@ def glm(
     )
 
 
-def usual_family(schema: Schema, targets: Sequence[str]) -> str:
-    """The family that "auto" takes for a target, or an empty text where it takes none."""
-    try:
-        return _family(schema, targets, "auto")
-    except AnalysisError:
-        return ""
-
-
-def _family(schema: Schema, targets: Sequence[str], family: str) -> str:
-    known = (*FAMILIES, MULTINOMIAL)
-    if not isinstance(family, str) or family not in ("auto", *known):
-        raise AnalysisError(f"family: expected auto, {', '.join(known)}, not {shown(family)}")
-    columns = [schema[name] for name in targets]
-    chosen = family
-    if family == "auto":
-        chosen = "gaussian"
-        if len(columns) == 1 and not columns[0].is_numeric:
-            chosen = "binomial" if columns[0].ungrouped.cells == 2 else MULTINOMIAL
-    for column in columns:
-        fitting = [family for family in known if _fits(column, family)]
-        if chosen not in fitting:
-            raise AnalysisError(
-                f"family: the target {column.name!r} is {column.kind}, and the {chosen} family is "
-                f"not for it; take {' or '.join(fitting)}"
-            )
-    return chosen
-
-
-def _coded(schema: Schema, targets: Sequence[str], family: str) -> list[str]:
-    """The targets whose categories count as their numbers."""
-    if family not in ("binomial", MULTINOMIAL):
-        return []
-    return [name for name in targets if not schema[name].is_numeric]
-
-
 def _categories(read: ReadFormula, made: Matrices) -> tuple[np.ndarray, tuple[Any, ...]]:
     """The place of every row's category among those that have rows, and these."""
     name = read.target_column
@@ -274,15 +237,6 @@ def _categories(read: ReadFormula, made: Matrices) -> tuple[np.ndarray, tuple[An
     if len(present) < 2:
         raise AnalysisError(f"formula: the target {name!r} has one category in the synthetic rows")
     return places, tuple(labels[int(code)] for code in present)
-
-
-def _fits(column: Column, family: str) -> bool:
-    """Whether a family is for a target such as this; numbers may still be out of its range."""
-    if column.is_numeric:
-        return family != MULTINOMIAL
-    if column.category_type == "boolean":
-        return True
-    return family == MULTINOMIAL or (family == "binomial" and column.ungrouped.cells == 2)
 
 
 def _target(made: Matrices, family: Family) -> np.ndarray:

@@ -26,9 +26,6 @@ from scipy.special import expit
 from counterpoise.analysis.asked import was_asked
 from counterpoise.analysis.coefficients import DEVIATION, ignorant_draws, steps_of, supports_of
 from counterpoise.analysis.estimates import POPULATION
-from counterpoise.analysis.formulas import Recipe, read_formula
-from counterpoise.analysis.glm import usual_family
-from counterpoise.analysis.likelihood import probabilities
 from counterpoise.analysis.posterior_density import Mode, Task, find_mode, row_gradients
 from counterpoise.analysis.posterior_model import Prior, Regression, check_positive
 from counterpoise.analysis.posterior_sampler import (
@@ -44,6 +41,9 @@ from counterpoise.analysis.text import aligned, show
 from counterpoise.analysis.verdict import warn
 from counterpoise.arguments import seed_or_none, shown, whole_number
 from counterpoise.errors import AnalysisError
+from counterpoise.formulas.families import usual_family
+from counterpoise.formulas.likelihood import probabilities
+from counterpoise.formulas.matrices import Recipe, read_formula
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterpoise.analysis.formulas import Matrices, ReadFormula
 from counterpoise.analysis.posterior_density import FAMILIES, Task
 from counterpoise.analysis.replication import Design, truth
 from counterpoise.arguments import real_number, shown
 from counterpoise.errors import AnalysisError
+from counterpoise.formulas.matrices import Matrices, ReadFormula
 from counterpoise.schema import Schema
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from counterpoise.analysis.formulas import read_formula
 from counterpoise.errors import AnalysisError, SchemaError
+from counterpoise.formulas.matrices import read_formula
 from tests.analysis.releases import SCHEMA, make_release, make_table
 
 TABLE = make_table(30)

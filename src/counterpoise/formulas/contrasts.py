@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from counterpoise.analysis.bases import Options, learn_basis
-from counterpoise.analysis.terms import CONTRASTS
 from counterpoise.errors import AnalysisError
+from counterpoise.formulas.bases import Options, learn_basis
+from counterpoise.formulas.terms import CONTRASTS
 from counterpoise.schema.expression_trees import Call, Name, Node, Number
 
 _MARKS = {"treatment": "T.", "sas": "T.", "sum": "S.", "helmert": "H.", "diff": "D.", "poly": ""}

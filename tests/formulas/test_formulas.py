@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import counterpoise as cp
-from counterpoise.analysis.formulas import read_formula
 from counterpoise.errors import AnalysisError, SchemaError
+from counterpoise.formulas.matrices import read_formula
 
 SCHEMA = cp.Schema(
     [

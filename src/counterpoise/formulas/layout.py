@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from counterpoise.analysis.bases import Basis, BSplines, Scaling, learn_basis
-from counterpoise.analysis.contrasts import Coding, learn_coding
-from counterpoise.analysis.terms import BASES, SCALES, Factor, Term
 from counterpoise.errors import AnalysisError
+from counterpoise.formulas.bases import Basis, BSplines, Scaling, learn_basis
+from counterpoise.formulas.contrasts import Coding, learn_coding
+from counterpoise.formulas.terms import BASES, SCALES, Factor, Term
 from counterpoise.schema.expression_trees import Call, Name, Node, written
 from counterpoise.schema.expressions import NotComputed, Values, evaluate, numbers
 

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from counterpoise.analysis.layout import Layout
-from counterpoise.analysis.terms import Term, columns_of, read_terms
 from counterpoise.arguments import shown
 from counterpoise.errors import AnalysisError
+from counterpoise.formulas.layout import Layout
+from counterpoise.formulas.terms import Term, columns_of, read_terms
 from counterpoise.schema import Schema
 from counterpoise.schema.expression_trees import Name
 from counterpoise.schema.expressions import NotComputed
