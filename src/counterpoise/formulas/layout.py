@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -48,6 +48,12 @@ class Learnt:
         if isinstance(self.basis, BSplines):
             return self.basis.include_intercept
         return self.coding is not None
+
+    def held(self) -> Learnt:
+        """The factor with a spline that holds values at its bounds, not one that refuses them."""
+        if getattr(self.basis, "beyond", "") != "raise":
+            return self
+        return replace(self, basis=replace(self.basis, beyond="clip"))  # type: ignore[type-var]
 
     def names(self, reduced: bool) -> list[str]:
         """The names of its features."""
@@ -93,6 +99,13 @@ class Layout:
             spanned.update(map(frozenset, span))
             parts += [(part, term.scale) for part in _simplified(span)]
         return cls(factors, tuple(parts))
+
+    def held(self) -> Layout:
+        """The layout whose splines hold values at their bounds where they would refuse others.
+
+        For rows that nothing may be said of, an error the least.
+        """
+        return Layout({name: learnt.held() for name, learnt in self.factors.items()}, self.parts)
 
     @property
     def names(self) -> list[str]:
