@@ -10,7 +10,7 @@ number of rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import combinations
 
 from counterpoise.errors import MethodError
@@ -22,9 +22,12 @@ READABLE = 0.15
 
 
 def choose_features(
-    schema: Schema, target: str | None, noise: Callable[[float, int], float]
+    schema: Schema,
+    target: str | None,
+    noise: Callable[[float, int], float],
+    asked: Collection[tuple[str, str]] = (),
 ) -> tuple[Recipe, Recipe, Recipe]:
-    """The margins, the relations with the target, and other relations.
+    """The margins, the relations with the target and those `asked` for, and other relations.
 
     `noise` gives the standard deviation of a feature's noisy mean for a bound and a number of
     features.
@@ -47,15 +50,16 @@ def choose_features(
     if not one_hot and 3 * len(schema) <= MOST_FEATURES:
         margins, features = margins + Squares(), 3 * len(schema)
     relations: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
-    for pair in sorted(products, key=lambda pair: (target not in pair, products[pair])):
+    wanted = {pair for pair in products if target in pair or pair in asked}
+    for pair in sorted(products, key=lambda pair: (pair not in wanted, products[pair])):
         if features + products[pair] > MOST_FEATURES:
             continue  # a wide relation with the target leaves room for narrow ones
         # A target is what the release is for: its relations are asked for however noisy.
         wider = noise(math.sqrt(groups + 1), features + products[pair])
-        if target not in pair and wider > READABLE:
+        if pair not in wanted and wider > READABLE:
             break
         features, groups = features + products[pair], groups + 1
-        relations[target in pair].append(pair)
+        relations[pair in wanted].append(pair)
     return margins, PairProducts(tuple(relations[True])), PairProducts(tuple(relations[False]))
 
 

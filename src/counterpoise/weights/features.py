@@ -28,6 +28,7 @@ from counterpoise.arguments import (
 )
 from counterpoise.errors import MethodError
 from counterpoise.schema import Coded, Schema
+from counterpoise.weights.asked_blocks import ASKED_BLOCKS
 from counterpoise.weights.feature_blocks import (
     BLOCKS,
     Block,
@@ -86,8 +87,9 @@ class Features:
         """The features of each row, one row a record."""
         if not self.blocks:
             return np.zeros((len(rows), 0))
-        rows = rows.spread()
-        return np.concatenate([block(rows) for block in self.blocks], axis=1)
+        spread = rows.spread()
+        made = [block(rows if _takes_values(block) else spread) for block in self.blocks]
+        return np.concatenate(made, axis=1)
 
     def to_dict(self) -> dict[str, Any]:
         """The map as JSON values."""
@@ -96,7 +98,12 @@ class Features:
     @classmethod
     def from_dict(cls, schema: Schema, values: Mapping[str, Any]) -> Features:
         """The inverse of `to_dict`."""
-        return cls(tuple(BLOCKS[block["kind"]](schema, block) for block in values["blocks"]))
+        blocks = BLOCKS | ASKED_BLOCKS
+        return cls(tuple(blocks[block["kind"]](schema, block) for block in values["blocks"]))
+
+
+def _takes_values(block: Block) -> bool:
+    return bool(getattr(block, "takes_values", False))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ If the ratio of private to synthetic density is exp(theta.f(x) - A), the private
 likelihood only through the mean of f. So one noisy sum of bounded features is all that is asked;
 what follows is free. In coordinates z in which the synthetic table is white, each feature less what
 the ones before it explain, the measured difference d between the tables is shrunk by empirical
-Bayes, block by block (the columns' own features, their relations with a target, other relations).
+Bayes, block by block (what was asked for in advance, the columns' own features, their relations
+with a target or within a question, other relations).
 The weights are those closest to uniform that bring the synthetic table there, softly where the
 difference is uncertain:
 
@@ -23,15 +24,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from counterpoise.arguments import column_name, settle
 from counterpoise.errors import BudgetError, MethodError
+from counterpoise.formulas.questions import read_questions
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import NoisySums, Share, Vault
+from counterpoise.weights.asked import ask, asked_pairs
 from counterpoise.weights.calibration import (
     calibrate,
     effective_fraction,
@@ -51,7 +54,7 @@ from counterpoise.weights.protocol import (
     pay_for_total,
 )
 from counterpoise.weights.shrinkage import Shrinkage, shrink
-from counterpoise.weights.standardise import Standardised, chunks
+from counterpoise.weights.standardise import PRIORITY, Standardised, chunks
 from counterpoise.weights.weights import Weights
 from counterpoise.weights.whitening import Whitening
 
@@ -77,6 +80,11 @@ SOFTER = 0.4  # what more of it is added at a time where a part of the rows misl
 # What shrinkage hides moves the means of a replicate by no more than takes half of its rows: of
 # many differences that nobody could see, rows have no more to tell.
 MOST_HIDDEN = math.log(2)
+# What was asked for in advance is a block by itself, of which white differences of this size are
+# expected; where rows have to stay effective, it gives way by this part of what the rest does.
+ASKED = -1
+ASKED_DIFFERENCE = 0.2
+GIVES_WAY = 0.05
 # Above this many numbers, the whitened rows are kept in single precision.
 SINGLE_PRECISION = 20_000_000
 
@@ -87,6 +95,7 @@ class Moments:
     """Weights that match noisy means of features.
 
     `target` names the column that models will predict; its relations are then asked for first.
+    `questions` are what analysts will ask, as texts: what each needs comes before all else.
     `blocks` are recipes of features, each block shrunk by itself; by default they are chosen from
     the schema, the share and the noisy number of rows.
 
@@ -110,10 +119,12 @@ class Moments:
 
     target: str | None = None
     blocks: tuple[Recipe, ...] | None = None
+    questions: tuple[str, ...] = ()
 
     is_free = False
 
     def __post_init__(self) -> None:
+        settle(self, questions=read_questions(self.questions))
         if self.target is not None:
             settle(self, target=column_name("target", self.target))
         if self.blocks is not None:
@@ -139,15 +150,18 @@ class Moments:
         total, sums_share = pay_for_total(vault, share, TOTAL_FRACTION)
         population = max(1.0, float(total.value))
         recipes = self.blocks or self._choose(vault, sums_share, population)
-        blocks = [recipe.over(rows) for recipe in recipes]
+        answerable = ask(self.questions, rows)
+        asked = answerable.features
+        blocks = [asked, *(recipe.over(rows) for recipe in recipes)]
         features = Features(tuple(block for made in blocks for block in made.blocks))
-        standardised = Standardised.over(features, rows)
+        standardised = Standardised.over(features, rows, len(asked.names))
         answer = vault.sums(standardised, standardised.bound, sums_share)
+        is_asked = np.arange(len(features.names)) < len(asked.names)
         whitening = Whitening.over(
             standardised,
             rows,
-            np.repeat(np.arange(len(blocks)), [len(made.names) for made in blocks]),
-            is_measured(standardised, synthesizer),
+            np.repeat(np.arange(len(blocks)) + ASKED, [len(made.names) for made in blocks]),
+            np.where(is_asked, 0, np.where(is_measured(standardised, synthesizer), 1, 2)),
         )
         fine = FineCells.of(vault.schema, synthetic)
         plausible = plausible_variances(standardised, whitening.directions, rows, synthesizer, fine)
@@ -172,9 +186,11 @@ class Moments:
             population=population,
             theta=np.zeros(len(differences)),
             private=answer.private,
+            not_asked=answerable.reasons,
         )
         # The floor goes by how many private rows there may be, where the total is but noise.
-        return model.calibrated(rows, population + 2 * total.deviation, loose)
+        gives_way = np.where(whitening.blocks == ASKED, GIVES_WAY * loose, loose)
+        return model.calibrated(rows, population + 2 * total.deviation, gives_way)
 
     def _check(self, schema: Schema, rows: Coded) -> None:
         """Refuse what cannot be asked for before anything is paid."""
@@ -182,6 +198,7 @@ class Moments:
             raise MethodError("weights 'moments' need at least one synthetic row to compare with")
         if self.target is not None and self.target not in schema.names:
             raise MethodError(f"target: the schema has no column {self.target!r}")
+        read_questions(self.questions, schema)
         one = rows.take(np.arange(1))
         if self.blocks and not any(recipe.over(one).names for recipe in self.blocks):
             raise MethodError("blocks: the recipes make no feature for this schema")
@@ -193,7 +210,12 @@ class Moments:
                 return share.laplace_scale(sensitivity) * math.sqrt(size + 1) / population
             return share.gaussian_scale(sensitivity) / population
 
-        return choose_features(vault.schema, self.target, noise)
+        # Beside what was asked for, the rest has the smaller part of the vector.
+        less = math.sqrt(1 + PRIORITY) if self.questions else 1.0
+        pairs = asked_pairs(self.questions, vault.schema)
+        return choose_features(
+            vault.schema, self.target, lambda bound, size: less * noise(bound, size), pairs
+        )
 
 
 def _checked_blocks(blocks: Any) -> tuple[Recipe, ...]:
@@ -210,6 +232,11 @@ def _shrink(
     for block in np.unique(blocks):
         chosen = blocks == block
         part = shrink(differences[chosen], noise[chosen], plausible[chosen])
+        if block == ASKED:
+            # Few differences, and all of them wanted: never taken for smaller than this.
+            wide = np.minimum(plausible[chosen], ASKED_DIFFERENCE**2)
+            trust = np.maximum(part.trust, wide / (wide + noise[chosen]))
+            part = Shrinkage(trust, np.maximum(part.variance, noise[chosen] * trust))
         found.trust[chosen], found.variance[chosen] = part.trust, part.variance
     return found
 
@@ -284,6 +311,7 @@ class MomentModel:
     population: float  # the (noisy, or public) number of private rows
     theta: np.ndarray
     private: bool = True
+    not_asked: Mapping[str, str] = field(default_factory=dict)  # questions, and what is in the way
 
     def weigh(self, synthetic: Any) -> Weights:
         """The weights of rows from the same synthesizer; free."""
@@ -385,6 +413,8 @@ class MomentModel:
             "centre": self.standardised.centre,
             "scale": self.standardised.scale,
             "bound": np.array(self.standardised.bound),
+            "asked": np.array(self.standardised.asked),
+            "asked_bound": np.array(self.standardised.asked_bound),
             "white_centre": self.whitening.centre,
             "white_directions": self.whitening.directions,
             "white_blocks": self.whitening.blocks,
@@ -397,6 +427,7 @@ class MomentModel:
             "population": np.array(self.population),
             "theta": self.theta,
             "private": np.array(self.private),
+            "not_asked": np.array(json.dumps(dict(self.not_asked))),
         }
 
     @classmethod
@@ -404,10 +435,11 @@ class MomentModel:
         """The inverse of `to_arrays`."""
         features = Features.from_dict(schema, json.loads(str(arrays["features"])))
         scales = arrays["centre"], arrays["scale"], float(arrays["bound"])
+        asked = int(arrays.get("asked", 0)), float(arrays.get("asked_bound", 0.0))
         white = arrays["white_centre"], arrays["white_directions"], arrays["white_blocks"]
         return cls(
             schema=schema,
-            standardised=Standardised(features, *scales),
+            standardised=Standardised(features, *scales, *asked),
             whitening=Whitening(*white),
             differences=arrays["differences"],
             noise_scale=float(arrays["noise_scale"]),
@@ -418,6 +450,7 @@ class MomentModel:
             population=float(arrays["population"]),
             theta=arrays["theta"],
             private=bool(arrays["private"]),
+            not_asked=json.loads(str(arrays.get("not_asked", "{}"))),
         )
 
 

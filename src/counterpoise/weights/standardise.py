@@ -4,10 +4,15 @@ Every group of features (a column, a pair of columns) is centred at the syntheti
 scaled to total variance one there, so that the noise of a joint sum is spread over groups evenly.
 Vectors longer than most of the synthetic table's are cut to that length; the same map is applied
 to private and synthetic rows, so clipping costs information and adds no bias.
+
+Features that were asked for in advance are a part by themselves, in front: cut by themselves, so
+that what is odd in other columns of a row does not touch them, and longer than the rest, so that
+most of the noise is the rest's. The whole is then no longer than the root of the two squares.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +24,10 @@ from counterpoise.weights.features import Features
 CHUNK_ROWS = 8192
 # This part of the synthetic rows has features that are not clipped.
 UNCLIPPED = 0.95
+# The same of those that were asked for, each question of which is cut already.
+UNCLIPPED_ASKED = 0.99
+# How much longer the vectors of what was asked for are than the others, squared.
+PRIORITY = 2.0
 # A group that hardly varies is not blown up beyond this.
 LEAST_DEVIATION = 0.01
 
@@ -31,9 +40,11 @@ class Standardised:
     centre: np.ndarray
     scale: np.ndarray
     bound: float
+    asked: int = 0  # how many features in front were asked for
+    asked_bound: float = 0.0  # the bound of that part
 
     @classmethod
-    def over(cls, features: Features, synthetic: Coded) -> Standardised:
+    def over(cls, features: Features, synthetic: Coded, asked: int = 0) -> Standardised:
         """Centre, scale and bound read off a synthetic table."""
         size = len(features.names)
         if len(synthetic) == 0 or size == 0:
@@ -46,10 +57,16 @@ class Standardised:
         centre = total / len(synthetic)
         variance = np.maximum(squares / len(synthetic) - centre**2, 0)
         scale = np.maximum(np.sqrt(_group_sums(features.groups, variance)), LEAST_DEVIATION)
-        unclipped = cls(features, centre, scale, np.inf)
-        norms = [_norms(unclipped(chunk)) for chunk in chunks(synthetic)]
-        bound = float(np.quantile(np.concatenate(norms), UNCLIPPED))
-        return cls(features, centre, scale, max(bound, 1e-3))
+        unclipped = cls(features, centre, scale, np.inf, asked)
+        norms = np.concatenate([unclipped._part_norms(chunk) for chunk in chunks(synthetic)])
+        bound = max(float(np.quantile(norms[:, 1], UNCLIPPED)), 1e-3)
+        if not asked:
+            return cls(features, centre, scale, bound)
+        asked_bound = max(float(np.quantile(norms[:, 0], UNCLIPPED_ASKED)), 1e-3)
+        longer = math.sqrt(PRIORITY) * bound / asked_bound if asked < size else 1.0
+        scale[:asked] /= longer
+        asked_bound *= longer
+        return cls(features, centre, scale, math.hypot(asked_bound, bound), asked, asked_bound)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,10 +79,16 @@ class Standardised:
         values -= self.centre
         values /= self.scale
         if np.isfinite(self.bound):
-            norms = _norms(values)
-            longer = norms > self.bound
-            values[longer] *= (self.bound / norms[longer])[:, None]
+            rest = math.sqrt(max(self.bound**2 - self.asked_bound**2, 0.0))
+            _cut(values[:, : self.asked], self.asked_bound)
+            _cut(values[:, self.asked :], rest)
         return values
+
+    def _part_norms(self, rows: Coded) -> np.ndarray:
+        """For each row, the norm of what was asked for, and that of the rest."""
+        values = self(rows)
+        parts = values[:, : self.asked], values[:, self.asked :]
+        return np.stack([_norms(part) for part in parts], axis=1)
 
 
 def chunks(rows: Coded) -> Iterator[Coded]:
@@ -84,6 +107,13 @@ def spread(rows: int, about: int) -> np.ndarray:
     if rows < 2 * about:
         return np.arange(rows)
     return np.sort(np.random.default_rng(0).choice(rows, about, replace=False))
+
+
+def _cut(values: np.ndarray, bound: float) -> None:
+    """Shorten rows that are longer than the bound, in place."""
+    norms = _norms(values)
+    longer = norms > bound
+    values[longer] *= (bound / norms[longer])[:, None]
 
 
 def _norms(values: np.ndarray) -> np.ndarray:

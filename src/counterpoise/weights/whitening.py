@@ -34,9 +34,9 @@ class Whitening:
 
     @classmethod
     def over(
-        cls, features: Standardised, rows: Coded, blocks: np.ndarray, first: np.ndarray
+        cls, features: Standardised, rows: Coded, blocks: np.ndarray, ranks: np.ndarray
     ) -> Whitening:
-        """The coordinates of features in these blocks; some come `first`, and stay themselves."""
+        """The coordinates of features in these blocks; the lowest `ranks` stay themselves."""
         size = len(features.names)
         total, second = np.zeros(size), np.zeros((size, size))
         for chunk in chunks(rows):
@@ -47,9 +47,8 @@ class Whitening:
         covariance = second / max(1, len(rows)) - np.outer(centre, centre)
         directions: np.ndarray = np.zeros((size, size))
         kept: list[int] = []
-        for feature in np.argsort(
-            ~first, kind="stable"
-        ):  # Gram and Schmidt in the metric of the covariance
+        # Gram and Schmidt in the metric of the covariance
+        for feature in np.argsort(ranks, kind="stable"):
             found = directions[:, : len(kept)]
             explained = found.T @ covariance[:, feature]
             left = covariance[feature, feature] - explained @ explained
