@@ -22,6 +22,7 @@ import numpy as np
 
 from counterpoise.arguments import column_name, column_sets, real_number, settle, whole_number
 from counterpoise.errors import BudgetError
+from counterpoise.formulas.questions import Question, read_questions
 from counterpoise.synthesizers.graphical import (
     Columns,
     Domain,
@@ -37,7 +38,12 @@ from counterpoise.synthesizers.marginal_model import (
     total_of,
 )
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
-from counterpoise.synthesizers.workload import all_cliques, candidate_weights, check_workload
+from counterpoise.synthesizers.workload import (
+    all_cliques,
+    candidate_weights,
+    check_workload,
+    question_cliques,
+)
 from counterpoise.vault import MarginalError, Share, Vault
 
 # The part of a round that measures; the rest chooses.
@@ -57,8 +63,9 @@ USEFUL_NOISE = 0.25
 class Aim:
     """Adaptive measurement of all marginals of up to `degree` columns, or of a given workload.
 
-    Marginals with the `target` column count three times. `first_part` of the share measures single
-    columns. `rounds` is the number of rounds that the budget is planned for, 16 a column by
+    Marginals with the `target` column count three times, and so do those with two columns that one
+    of the `questions` joins; a given workload takes these in. `first_part` of the share measures
+    single columns. `rounds` is the number of rounds that the budget is planned for, 16 a column by
     default. `most_cells` limits the model, and with it the time that a table of many rows takes.
     """
 
@@ -68,6 +75,7 @@ class Aim:
     rounds: int | None = None
     first_part: float = 0.15
     most_cells: int = 2_000_000
+    questions: tuple[str, ...] = ()
 
     needs_delta = True
 
@@ -83,6 +91,7 @@ class Aim:
                 "first_part", part, "a number between 0 and 1", above=0, below=1
             ),
             most_cells=whole_number("most_cells", self.most_cells),
+            questions=read_questions(self.questions),
         )
 
     def fit(self, vault: Vault, share: Share) -> AimModel:
@@ -93,6 +102,7 @@ class Aim:
         domain = domain_of(vault.schema)
         if self.target is not None:
             vault.schema.index(self.target)
+        read_questions(self.questions, vault.schema)
         if self.workload is not None:
             check_workload(domain, self.workload)
         progress = _begin(vault, domain, share, self)
@@ -121,14 +131,16 @@ class Aim:
         # Even with the whole share a larger table would hold more noise than rows.
         scale = share.gaussian_scale(vault.budget.count_sensitivity()[0])
         most = min(self.most_cells, max(2 * total / (NOISE_A_CELL * scale), 1.0))
+        joined = [Question.read(text).joined(vault.schema) for text in self.questions]
         workload: Sequence[Columns]
         if self.workload is not None:
-            workload = check_workload(domain, self.workload)
+            asked = question_cliques(domain, joined, self.degree, most)
+            workload = check_workload(domain, (*self.workload, *asked))
         else:
             workload = all_cliques(domain, self.degree, most)
         return {
             clique: weight
-            for clique, weight in candidate_weights(domain, workload, self.target).items()
+            for clique, weight in candidate_weights(domain, workload, self.target, joined).items()
             if domain.cells(clique) <= most or len(clique) == 1
         }
 

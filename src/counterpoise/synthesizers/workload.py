@@ -17,7 +17,8 @@ from counterpoise.synthesizers.graphical import Columns, Domain
 # Every round of an adaptive method looks at all candidates.
 MOST_CANDIDATES = 20_000
 
-# Weight of a workload clique that contains the target column, when there is one.
+# Weight of a workload clique that contains the target column, when there is one, or two columns
+# that a question joins.
 TARGET_WEIGHT = 3.0
 
 
@@ -56,15 +57,40 @@ def check_workload(domain: Domain, workload: Iterable[Sequence[str]]) -> list[Co
     return cliques
 
 
+def question_cliques(
+    domain: Domain, joined: Iterable[Sequence[str]], degree: int, most_cells: float
+) -> list[Columns]:
+    """All sets of up to `degree` columns that a question joins, if they are small enough.
+
+    >>> domain = Domain(("a", "b", "c"), (2, 2, 50))
+    >>> question_cliques(domain, [("a", "b", "c")], 3, most_cells=100)
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    """
+    found: dict[Columns, None] = {}
+    for columns in joined:
+        own = domain.canonical(columns)
+        for size in range(2, min(degree, len(own)) + 1):
+            found |= dict.fromkeys(itertools.combinations(own, size))
+    return [clique for clique in found if domain.cells(clique) <= most_cells]
+
+
 def candidate_weights(
-    domain: Domain, workload: Iterable[Sequence[str]], target: str | None = None
+    domain: Domain,
+    workload: Iterable[Sequence[str]],
+    target: str | None = None,
+    joined: Sequence[Sequence[str]] = (),
 ) -> dict[Columns, float]:
-    """Every subset of the workload's cliques, with its weight, largest subsets first."""
+    """Every subset of the workload's cliques, with its weight, largest subsets first.
+
+    `joined` are the sets of columns that questions join.
+    """
     cliques = [domain.canonical(clique) for clique in workload]
-    importance = {
-        clique: TARGET_WEIGHT if target is not None and target in clique else 1.0
-        for clique in cliques
-    }
+
+    def is_wanted(clique: Columns) -> bool:
+        has_target = target is not None and target in clique
+        return has_target or any(len({*clique} & {*columns}) > 1 for columns in joined)
+
+    importance = {clique: TARGET_WEIGHT if is_wanted(clique) else 1.0 for clique in cliques}
     # w_r = sum_s c_s |r & s| = sum over the columns of r of the importance of the s they are in.
     column_weight = {
         column: math.fsum(weight for clique, weight in importance.items() if column in clique)
