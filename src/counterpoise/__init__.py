@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from counterpoise.curation.release import release
     from counterpoise.curation.weigh import weigh
     from counterpoise.errors import AnalysisError, CounterpoiseError, CounterpoiseWarning
+    from counterpoise.formulas.questions import Question
     from counterpoise.schema import Column, Schema, draft_schema
     from counterpoise.vault import Budget, Ledger, Share, Vault
 
@@ -26,6 +27,7 @@ _HOMES = {
     "CounterpoiseError": "errors",
     "CounterpoiseWarning": "errors",
     "Prior": "analysis.posterior_model",
+    "Question": "formulas.questions",
     "Release": "bundle.release",
     "load": "bundle.files",
     "release": "curation.release",
@@ -47,6 +49,7 @@ __all__ = [
     "CounterpoiseWarning",
     "Ledger",
     "Prior",
+    "Question",
     "Release",
     "Schema",
     "Share",

@@ -109,6 +109,18 @@ budget_options = many(
     click.option("--out", type=PATH, help="The folder to write."),
 )
 
+question_options = many(
+    click.option("--target", metavar="COLUMN", help="What models will predict."),
+    click.option(
+        "--question",
+        "asked",
+        multiple=True,
+        metavar="TEXT",
+        help="What will be asked, such as 'y ~ x' or 'mean(y) by g'; may come again.",
+    ),
+    click.option("--questions", "asked_file", type=PATH, help="A file of them, one a line."),
+)
+
 privacy_options = many(
     click.option(
         "--neighbours",

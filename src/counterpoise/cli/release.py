@@ -16,10 +16,11 @@ from counterpoise.cli.options import (
     WEIGHTERS,
     MethodOption,
     budget_options,
+    question_options,
     run_options,
 )
 from counterpoise.cli.plan import GUESSED_ROWS
-from counterpoise.cli.run import Run
+from counterpoise.cli.run import Run, all_questions
 
 _EPILOG = """\b
 Example:
@@ -46,7 +47,7 @@ Example:
     metavar="NAME",
     help=f"{', '.join(WEIGHTERS)}.",
 )
-@click.option("--target", metavar="COLUMN", help="What models will predict.")
+@question_options
 @click.option("--split", type=float, help="The weights' part of the budget, 0 to 1.")
 @click.option("--rows", type=int, help="Synthetic rows. [default: about as many as private ones]")
 @click.option(
@@ -61,6 +62,8 @@ def command(
     synthesizer: str,
     weights: str,
     target: str | None,
+    asked: tuple[str, ...],
+    asked_file: Path | None,
     split: float | None,
     rows: int | None,
     fine: bool,
@@ -79,6 +82,7 @@ def command(
         "weights": weights,
         "rows": rows,
         "target": target,
+        "questions": all_questions(asked, asked_file),
         "split": split,
         "fine": fine,
     }

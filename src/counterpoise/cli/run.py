@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from counterpoise.curation.plan import Plan
 
 
+def all_questions(asked: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
+    """The questions of the command line, and after them those of a file."""
+    if file is None:
+        return asked
+    from counterpoise.formulas.questions import questions_in
+
+    return (*asked, *questions_in(file))
+
+
 @dataclass(frozen=True)
 class Run:
     """The options that both commands take, under the names that click gives them."""

@@ -14,9 +14,10 @@ from counterpoise.cli.options import (
     WEIGHTERS,
     MethodOption,
     budget_options,
+    question_options,
     run_options,
 )
-from counterpoise.cli.run import Run
+from counterpoise.cli.run import Run, all_questions
 
 _EPILOG = """\b
 Example:
@@ -36,10 +37,18 @@ Example:
     metavar="NAME",
     help=f"{', '.join(WEIGHTERS)}.",
 )
-@click.option("--target", metavar="COLUMN", help="What models will predict.")
+@question_options
 @click.option("--replicates", type=int, default=80, show_default=True, help="For error bars.")
 @run_options
-def command(private: Path, synthetic: Path, method: str, target: str | None, **shared: Any) -> None:
+def command(
+    private: Path,
+    synthetic: Path,
+    method: str,
+    target: str | None,
+    asked: tuple[str, ...],
+    asked_file: Path | None,
+    **shared: Any,
+) -> None:
     """Weigh the rows of SYNTHETIC, made elsewhere, so that they speak for those of PRIVATE.
 
     The budget is that of the weights alone. What SYNTHETIC itself cost is yours to add. An
@@ -49,6 +58,7 @@ def command(private: Path, synthetic: Path, method: str, target: str | None, **s
     from counterpoise.curation.plan import plan_weigh
 
     run = Run(**shared)
-    plan = run.plan(plan_weigh, method, target=target)
-    make = partial(counterpoise.weigh, private, synthetic, method=method, target=target)
+    aims: dict[str, Any] = {"target": target, "questions": all_questions(asked, asked_file)}
+    plan = run.plan(plan_weigh, method, **aims)
+    make = partial(counterpoise.weigh, private, synthetic, method=method, **aims)
     run.carry_out(plan, make)

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from counterpoise.curation.costs import (
@@ -21,7 +22,7 @@ from counterpoise.curation.costs import (
     replicates_cost,
     synthesizer_cost,
 )
-from counterpoise.schema import Column, Schema
+from counterpoise.schema import Coded, Column, Schema
 from counterpoise.synthesizers import (
     SYNTHESIZERS,
     Aim,
@@ -34,12 +35,16 @@ from counterpoise.synthesizers import (
 from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, count_noise, most_codes
 from counterpoise.vault.cells import WHERE_PART
 from counterpoise.weights import WEIGHTERS, Moments, Uniform
+from counterpoise.weights.asked import ask, asked_pairs
 from counterpoise.weights.choose_features import choose_features
 from counterpoise.weights.moments import TOTAL_FRACTION
+from counterpoise.weights.standardise import PRIORITY
 
 if TYPE_CHECKING:
     from counterpoise.curation.plan import Plan
 
+# Rows of which the terms of a question are counted.
+ANY_ROWS = 2000
 # How many categories a list may have that is still to be paid for.
 GUESSED_CATEGORIES = 20
 
@@ -231,13 +236,22 @@ def _weights(plan: Plan, schema: Schema, private_rows: int, rows: int) -> Stage:
     asks = "nothing" if share is None else "what the method asks within its share"
     if isinstance(method, Moments) and share is not None:
         asks = f"one {_law(share)} sum of features"
+        if method.questions:
+            count = len(method.questions)
+            asks += f", first of those of {count} question{'s' if count > 1 else ''}"
         if plan.budget.neighbours is not REPLACE:
             asks += f", and a {_law(share)} count of the rows"
-        groups, features = _features(method, plan.budget, schema, share, private_rows)
-        noise = (
-            f"a standardised mean of {private_rows:,} rows: "
-            f"± {_mean_noise(plan.budget, share, groups, features, private_rows):.2g}"
+        groups, features, asked = _features(method, plan.budget, schema, share, private_rows)
+        part = PRIORITY if asked else 0.0
+        deviation = _mean_noise(
+            plan.budget, share, groups * (1 + part), features + asked, private_rows
         )
+        noise = f"a standardised mean of {private_rows:,} rows: ± {deviation:.2g}"
+        if asked:
+            length = asked * (1 + 1 / PRIORITY)
+            deviation = _mean_noise(plan.budget, share, length, features + asked, private_rows)
+            noise += f"; one that was asked for: ± {deviation:.2g}"
+        features += asked
         cost = moments_cost(schema, private_rows, rows, features)
     elif share is None:
         cost = Cost(0.0, held_bytes(schema, private_rows, rows))
@@ -257,8 +271,8 @@ def _replicates(plan: Plan, schema: Schema, private_rows: int, rows: int, replic
     cost: Cost | None = None
     share = plan.weights_share
     if isinstance(plan.weighter, Moments) and share is not None:
-        _, features = _features(plan.weighter, plan.budget, schema, share, private_rows)
-        cost = replicates_cost(schema, private_rows, rows, replicates, features)
+        _, features, asked = _features(plan.weighter, plan.budget, schema, share, private_rows)
+        cost = replicates_cost(schema, private_rows, rows, replicates, features + asked)
     elif isinstance(plan.weighter, Uniform):
         cost = replicates_cost(schema, private_rows, rows, replicates, features=0)
     seconds, held = (None, None) if cost is None else (cost.seconds, cost.bytes)
@@ -267,17 +281,27 @@ def _replicates(plan: Plan, schema: Schema, private_rows: int, rows: int, replic
 
 def _features(
     method: Moments, budget: Budget, schema: Schema, share: Share, private_rows: int
-) -> tuple[int, int]:
-    """How many groups of features the moment weights will ask for, and how many features."""
+) -> tuple[int, int, int]:
+    """How many groups of features the moment weights ask for, how many features, how many asked."""
+    asked = len(ask(method.questions, _any_rows(schema)).features.names) if method.questions else 0
+    part = PRIORITY if asked else 0.0
 
     def noise(bound: float, size: int) -> float:
-        return _mean_noise(budget, share, bound**2, size, private_rows)
+        return _mean_noise(budget, share, bound**2 * (1 + part), size, private_rows)
 
-    recipes = method.blocks or choose_features(schema, method.target, noise)
+    pairs = asked_pairs(method.questions, schema)
+    recipes = method.blocks or choose_features(schema, method.target, noise, pairs)
     nothing = schema.encode(pd.DataFrame({name: [] for name in schema.names}))
     found = [recipe.over(nothing) for recipe in recipes]
     groups = {group for features in found for group in features.groups}
-    return len(groups), sum(len(features.names) for features in found)
+    return len(groups), sum(len(features.names) for features in found), asked
+
+
+def _any_rows(schema: Schema) -> Coded:
+    """Some rows that the schema allows, all codes as likely: a model has its terms on them."""
+    generator = np.random.default_rng(0)
+    codes = [generator.integers(0, column.size, ANY_ROWS) for column in schema]
+    return schema.encode(schema.decode(np.stack(codes, axis=1), generator))
 
 
 def _mean_noise(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from counterpoise.arguments import (
     whole_number,
 )
 from counterpoise.errors import BudgetError, MethodError, SchemaError
+from counterpoise.formulas.questions import Question, read_questions
 from counterpoise.registry import only_as_instance
 from counterpoise.schema import Column, Schema
 from counterpoise.schema.feasibility import require_possible
@@ -75,6 +77,12 @@ class Plan:
     split: float | None  # the weights' part of what domain and cells leave
     rows: int | None = None  # how many synthetic rows; None for as many as there are private ones
 
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """What was asked for in advance, as texts."""
+        own = (getattr(method, "questions", ()) for method in (self.synthesizer, self.weighter))
+        return tuple(dict.fromkeys(question for questions in own for question in questions))
+
     def describe(self, private_rows: int = 10_000, replicates: int = 80) -> tuple[Stage, ...]:
         """The stages, with their shares, mechanisms, noise, time and memory; nothing is read.
 
@@ -97,13 +105,14 @@ def plan_release(
     target: str | None = None,
     split: float | None = None,
     fine: bool = True,
+    questions: Sequence[str | Question] | None = None,
 ) -> Plan:
     """Check a request and share the budget; the shares add up to no more than all of it.
 
     >>> schema = Schema([Column.boolean("ill"), Column.integer("children", 0, 12)])
     >>> plan = plan_release(schema, Budget(1.0, 1e-6), target="ill")
     >>> plan.synthesizer, plan.weighter
-    (Histogram(most_cells=2000000), Moments(target='ill', blocks=None))
+    (Histogram(most_cells=2000000), Moments(target='ill', blocks=None, questions=()))
     >>> round(plan.weights_share.amount / plan.budget.whole.amount, 3)
     0.2
     """
@@ -126,12 +135,20 @@ def plan_release(
     weighter = _checked_weighter(weights, budget)
     if target is not None:
         _check_target(released, target)
-        if not (_takes_target(method) or _takes_target(weighter)):
+        if not (_takes(method, "target") or _takes(weighter, "target")):
             raise MethodError(
                 "target: none of the chosen methods takes one; leave it out, or choose the "
                 "synthesizer 'aim' or the weights 'moments'"
             )
         method, weighter = _aimed(method, target), _aimed(weighter, target)
+    asked = read_questions(questions, released)
+    if asked:
+        if not (_takes(method, "questions") or _takes(weighter, "questions")):
+            raise MethodError(
+                "questions: none of the chosen methods takes any; leave them out, or choose the "
+                "synthesizer 'aim' or the weights 'moments'"
+            )
+        method, weighter = _asked(method, asked), _asked(weighter, asked)
     if split is not None:
         split = real_number("split", split, "a number between 0 and 1", above=0, below=1)
     set_aside = threshold_delta(public, budget.delta)
@@ -164,7 +181,11 @@ def plan_release(
 
 
 def plan_weigh(
-    schema: Any, budget: Budget, method: str | Weighter = "moments", target: str | None = None
+    schema: Any,
+    budget: Budget,
+    method: str | Weighter = "moments",
+    target: str | None = None,
+    questions: Sequence[str | Question] | None = None,
 ) -> Plan:
     """Check a request for weights alone; all of the budget is theirs.
 
@@ -186,11 +207,19 @@ def plan_weigh(
     weighter = _checked_weighter(method, budget)
     if target is not None:
         _check_target(released, target)
-        if not _takes_target(weighter):
+        if not _takes(weighter, "target"):
             raise MethodError(
                 "target: these weights take none; leave it out, or choose the weights 'moments'"
             )
         weighter = _aimed(weighter, target)
+    asked = read_questions(questions, released)
+    if asked:
+        if not _takes(weighter, "questions"):
+            raise MethodError(
+                "questions: these weights take none; leave them out, or choose the weights "
+                "'moments'"
+            )
+        weighter = _asked(weighter, asked)
     return Plan(
         schema=public,
         released=released,
@@ -269,8 +298,8 @@ def _needs_delta(method: Any) -> bool:
     )
 
 
-def _takes_target(method: Any) -> bool:
-    return is_dataclass(method) and any(field.name == "target" for field in fields(method))
+def _takes(method: Any, name: str) -> bool:
+    return is_dataclass(method) and any(field.name == name for field in fields(method))
 
 
 def _check_target(schema: Schema, target: Any) -> None:
@@ -284,7 +313,7 @@ def _check_target(schema: Schema, target: Any) -> None:
 
 def _aimed(method: Any, target: str) -> Any:
     """The method with the target, if it takes one; its own has to be the same."""
-    if not _takes_target(method):
+    if not _takes(method, "target"):
         return method
     if method.target not in (None, target):
         raise MethodError(
@@ -292,3 +321,10 @@ def _aimed(method: Any, target: str) -> Any:
             f"target={target!r} is another; state one of them"
         )
     return replace(method, target=target)
+
+
+def _asked(method: Any, questions: tuple[str, ...]) -> Any:
+    """The method with the questions beside its own, if it takes any."""
+    if not _takes(method, "questions"):
+        return method
+    return replace(method, questions=tuple(dict.fromkeys((*method.questions, *questions))))

@@ -7,6 +7,7 @@ private table; a finished stage can be kept in a folder, from which an interrupt
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, plan_release
 from counterpoise.curation.progress import Progress, shown
 from counterpoise.curation.stages import (
+    described_questions,
     fit_synthesizer,
     fit_weights,
     open_vault,
@@ -26,6 +28,7 @@ from counterpoise.curation.stages import (
     settle_schema,
 )
 from counterpoise.curation.work import Work, open_work
+from counterpoise.formulas.questions import Question
 from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
 from counterpoise.synthesizers.obedience import draw
 from counterpoise.vault import REPLACE, Budget, seal
@@ -48,6 +51,7 @@ def release(
     split: float | None = None,
     replicates: int = 80,
     target: str | None = None,
+    questions: Sequence[str | Question] | None = None,
     neighbours: str = "add-remove",
     max_rows_per_person: int = 1,
     fine: bool = True,
@@ -62,7 +66,9 @@ def release(
     on this release. `synthesizer` is a method or its name; "auto" takes the one that did best in
     our benchmarks for such a schema and budget. `weights` is a method or its name too, and
     `split` its part of what the two share. `target` names a column that models will predict, so
-    that its relations are asked for first. `rows` is the number of synthetic rows, by default the
+    that its relations are asked for first. `questions` are what analysts will ask, such as
+    "readmitted ~ age + stay * ward", "mean(charges) by ward", "ward x sex" or `Question`s: public,
+    and measured before all else. `rows` is the number of synthetic rows, by default the
     noisy number of private ones, but a million at most; `replicates` the number of replicate
     weights, from which analysts have standard errors. `neighbours` is "add-remove" (the number of
     rows is private) or "replace" (it is public). `fine` pays for a fine histogram of every number
@@ -88,7 +94,7 @@ def release(
     """
     table = seal(table)
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
-    plan = plan_release(schema, budget, synthesizer, weights, rows, target, split, fine)
+    plan = plan_release(schema, budget, synthesizer, weights, rows, target, split, fine, questions)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
     kept = open_work(work, request(plan) | asked, plan, private=seed is None)
@@ -127,6 +133,7 @@ def _run(
         "synthesizer": describe(SYNTHESIZERS, plan.synthesizer),
         "weights": describe(WEIGHTERS, plan.weighter),
         "split": plan.split,
+        **described_questions(plan, weight_model),
         "population": float(model.rows),
         "population_is_public": plan.budget.neighbours is REPLACE,
         "seeded": seed is not None,

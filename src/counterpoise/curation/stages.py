@@ -98,6 +98,21 @@ def fit_weights(
     return model
 
 
+def described_questions(plan: Plan, model: WeightModel) -> dict[str, Any]:
+    """The card's lines on what was asked in advance, with what stood in the way; none if nothing.
+
+    A question that the synthetic rows cannot answer is public knowledge, as they are.
+    """
+    untold = dict.fromkeys(plan.questions, "the chosen weights take no questions")
+    reasons = getattr(model, "not_asked", untold)
+    lines = [
+        {"question": question, "measured": question not in reasons}
+        | ({"reason": reasons[question]} if question in reasons else {})
+        for question in plan.questions
+    ]
+    return {"questions": lines} if lines else {}
+
+
 def _keep_model(kept: Work, stage: str, method: Any, model: Any) -> None:
     """Keep a stage; one whose model cannot be saved is fitted again, to the same answers."""
     if kept.folder is None:

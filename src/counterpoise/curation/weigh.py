@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,15 @@ from counterpoise.bundle.card import COVERS_WEIGHTS, describe, versions
 from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, plan_weigh
 from counterpoise.curation.progress import Progress, shown
-from counterpoise.curation.stages import fit_weights, open_vault, request
+from counterpoise.curation.stages import (
+    described_questions,
+    fit_weights,
+    open_vault,
+    request,
+)
 from counterpoise.curation.work import Work, open_work
 from counterpoise.errors import CounterpoiseWarning, TableError
+from counterpoise.formulas.questions import Question
 from counterpoise.schema import Column, Schema
 from counterpoise.schema.encoding import read_values
 from counterpoise.schema.reading import is_moment_like, is_number_like, text_of
@@ -65,6 +72,7 @@ def weigh(
     *,
     method: str | Weighter = "moments",
     target: str | None = None,
+    questions: Sequence[str | Question] | None = None,
     replicates: int = 80,
     neighbours: str = "add-remove",
     max_rows_per_person: int = 1,
@@ -93,7 +101,7 @@ def weigh(
     """
     private = seal(private)
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
-    plan = plan_weigh(schema, budget, method, target)
+    plan = plan_weigh(schema, budget, method, target, questions)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     # However the private table is written, this one is plain: points, ISO dates, commas.
     rows = _public_table(synthetic, plan.schema.as_released())
@@ -128,6 +136,7 @@ def _run(
         "synthesizer": {"method": "elsewhere", "parameters": {}},
         "weights": describe(WEIGHTERS, plan.weighter),
         "split": None,
+        **described_questions(plan, model),
         "population": population,
         "population_is_public": is_public,
         "seeded": seed is not None,
