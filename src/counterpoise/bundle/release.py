@@ -200,6 +200,16 @@ class Release:
 
         return glm(self, formula, family, prior_deviation)
 
+    def effect(self, treatment: str, outcome: str, given: str) -> Estimate:
+        """The average effect of a treatment, adjusted for terms such as "age + stay".
+
+        `treatment` is true or false, or has two categories, the second of which is treated;
+        `outcome` has numbers, or is true or false. Both are modelled by the terms in `given`.
+        """
+        from counterpoise.analysis.effects import effect
+
+        return effect(self, treatment, outcome, given)
+
     def posterior(
         self,
         formula: str,

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from counterpoise.errors import AnalysisError
+from counterpoise.formulas.effects import augmented_score
 from counterpoise.formulas.fitted import Fitted
 from counterpoise.formulas.questions import Question
 from counterpoise.formulas.rows import values_of
@@ -33,8 +34,6 @@ UNCUT = 0.95
 MOST_ASKED = 200
 # Directions with less than this part of the largest variance are left out.
 LEAST_VARIANCE = 1e-9
-# A propensity beyond these is held there: no row then counts more than twenty times.
-OVERLAP = (0.05, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,9 +214,9 @@ class MeanBlock(AskedBlock):
 class EffectBlock(AskedBlock):
     """The augmented inverse-probability score of an average effect (Robins and others, 1994).
 
-    mu_1 - mu_0 + t (y - mu_1) / e - (1 - t)(y - mu_0) / (1 - e) less its mean, with the outcome mu
-    of each arm and the propensity e as the synthetic rows have them. Its mean does not change, to
-    first order, with mu and e: that they are fitted again under the weights hardly matters.
+    Less its mean, with the outcomes of each arm and the propensity as the synthetic rows have
+    them. Its mean does not change with those, to first order: that they are fitted again under the
+    weights hardly matters.
     """
 
     treatment: Fitted
@@ -253,17 +252,12 @@ class EffectBlock(AskedBlock):
     def scores(self, rows: Coded) -> tuple[np.ndarray, np.ndarray]:
         """The score, and which rows have one."""
         x, t, known = self.treatment.matrices(rows)
-        propensity = np.clip(self.treatment.means(x), *OVERLAP)
-        means = []
+        propensity, means = self.treatment.means(x), []
         for arm in self.outcomes:
             z, y, has_outcome = arm.matrices(rows)
             known = known & has_outcome
             means.append(arm.means(z))
-        without, with_ = means
-        score = with_ - without
-        score = score + t * (y - with_) / propensity
-        score = score - (1 - t) * (y - without) / (1 - propensity)
-        return score, known
+        return augmented_score(t, y, propensity, *means), known
 
     def to_dict(self) -> dict[str, Any]:
         """The block as JSON values."""
