@@ -25,9 +25,16 @@ _TAKES: dict[str, tuple[str, frozenset[str]]] = {
     "crosstab": ("ROW COLUMN", frozenset({"of"})),
     "corr": ("[COLUMN COLUMN ...]", frozenset()),
     "glm": ("FORMULA", frozenset({"family", "prior-deviation"})),
+    "effect": ("TREATMENT OUTCOME TERMS", frozenset()),
 }
 _FAMILIES = ["gaussian", "binomial", "poisson", "multinomial"]
-_COUNTS = {"COLUMN": {1}, "[COLUMN]": {0, 1}, "ROW COLUMN": {2}, "FORMULA": {1}}
+_COUNTS = {
+    "COLUMN": {1},
+    "[COLUMN]": {0, 1},
+    "ROW COLUMN": {2},
+    "FORMULA": {1},
+    "TREATMENT OUTCOME TERMS": {3},
+}
 
 _EPILOG = """\b
 Examples:
@@ -99,9 +106,9 @@ def command(
     """Estimate from the release in FOLDER, with intervals, and without the weights beside them.
 
     STATISTIC is mean, total, proportion, quantile or histogram of a COLUMN, crosstab of two,
-    corr of two or more, or glm of a formula. A total without a column is the number of people.
-    A mark says of an estimate that what it depends on was not measured together, and a footnote
-    what that means.
+    corr of two or more, glm of a formula, or effect of a treatment on an outcome given terms, such
+    as "age + ward". A total without a column is the number of people. A mark says of an estimate
+    that what it depends on was not measured together, and a footnote what that means.
     """
     given = {"by": by, "category": category, "at": at, "bins": bins, "of": of, "family": family}
     given["prior-deviation"] = prior_deviation
@@ -194,6 +201,7 @@ _STATISTICS: dict[str, Callable[[Release, Sequence[str], dict[str, Any]], Any]] 
         given["family"] or "auto",
         1.0 if given["prior-deviation"] is None else given["prior-deviation"],
     ),
+    "effect": lambda release, columns, given: release.effect(*columns),
 }
 
 

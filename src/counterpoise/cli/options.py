@@ -116,7 +116,7 @@ question_options = many(
         "asked",
         multiple=True,
         metavar="TEXT",
-        help="What will be asked, such as 'y ~ x' or 'mean(y) by g'; may come again.",
+        help="Will be asked: 'y ~ x'. May be repeated.",
     ),
     click.option("--questions", "asked_file", type=PATH, help="A file of them, one a line."),
 )

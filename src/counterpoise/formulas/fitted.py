@@ -135,7 +135,8 @@ class Fitted:
         else:
             misses = (y - self.means(x))[:, None]
         misses = np.where(known[:, None], misses, 0.0)
-        return np.asarray((misses[:, :, None] * x[:, None, :]).reshape(len(rows), -1))
+        shape = (len(rows), misses.shape[1] * x.shape[1])
+        return np.asarray((misses[:, :, None] * x[:, None, :]).reshape(shape))
 
     def to_dict(self) -> dict[str, Any]:
         """The model as JSON values."""

@@ -139,7 +139,9 @@ class Layout:
             whole = np.full((len(frame), 1), scale)
             for scoped in part:
                 # The first factor's features change fastest.
-                whole = (features[scoped][:, :, None] * whole[:, None, :]).reshape(len(frame), -1)
+                own = features[scoped]
+                shape = (len(frame), own.shape[1] * whole.shape[1])
+                whole = (own[:, :, None] * whole[:, None, :]).reshape(shape)
             made[:, start : start + whole.shape[1]] = whole
             start += whole.shape[1]
         return made

@@ -29,7 +29,7 @@ from counterpoise.schema import Coded, Schema
 from counterpoise.vault.sums import clip
 
 # This part of the synthetic rows has vectors that are not cut.
-UNCUT = 0.95
+UNCUT = 0.9
 # A question of more numbers than this would leave each of them to the noise.
 MOST_ASKED = 200
 # Directions with less than this part of the largest variance are left out.

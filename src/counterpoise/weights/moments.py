@@ -84,7 +84,7 @@ MOST_HIDDEN = math.log(2)
 # expected; where rows have to stay effective, it gives way by this part of what the rest does.
 ASKED = -1
 ASKED_DIFFERENCE = 0.2
-GIVES_WAY = 0.05
+GIVES_WAY = 0.01
 # Above this many numbers, the whitened rows are kept in single precision.
 SINGLE_PRECISION = 20_000_000
 
@@ -210,7 +210,7 @@ class Moments:
                 return share.laplace_scale(sensitivity) * math.sqrt(size + 1) / population
             return share.gaussian_scale(sensitivity) / population
 
-        # Beside what was asked for, the rest has the smaller part of the vector.
+        # Beside what was asked for, the rest has but a part of the vector.
         less = math.sqrt(1 + PRIORITY) if self.questions else 1.0
         pairs = asked_pairs(self.questions, vault.schema)
         return choose_features(

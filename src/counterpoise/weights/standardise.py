@@ -6,8 +6,9 @@ Vectors longer than most of the synthetic table's are cut to that length; the sa
 to private and synthetic rows, so clipping costs information and adds no bias.
 
 Features that were asked for in advance are a part by themselves, in front: cut by themselves, so
-that what is odd in other columns of a row does not touch them, and longer than the rest, so that
-most of the noise is the rest's. The whole is then no longer than the root of the two squares.
+that what is odd in other columns of a row does not touch them, and as long as all of the rest, so
+that their noise does not grow with it. The whole is then no longer than the root of the two
+squares.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ CHUNK_ROWS = 8192
 UNCLIPPED = 0.95
 # The same of those that were asked for, each question of which is cut already.
 UNCLIPPED_ASKED = 0.99
-# How much longer the vectors of what was asked for are than the others, squared.
-PRIORITY = 2.0
+# How long the vectors of what was asked for are beside the others, squared.
+PRIORITY = 1.0
 # A group that hardly varies is not blown up beyond this.
 LEAST_DEVIATION = 0.01
 
