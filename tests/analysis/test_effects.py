@@ -1,0 +1,117 @@
+"""Average effects: adjusted for what goes with the treatment, and refused without overlap."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import counterpoise as cp
+from counterpoise.errors import AnalysisError, MethodError
+
+SCHEMA = cp.Schema(
+    [
+        cp.Column.categorical("arm", ["control", "drug"]),
+        cp.Column.continuous("risk", -9, 9),
+        cp.Column.continuous("gain", -99, 99, nullable=True),
+        cp.Column.boolean("well"),
+    ]
+)
+
+
+def trial(rows, seed, steep=1.0):
+    """An effect of 2 on average, 1 where risk is low, hidden by who is treated."""
+    generator = np.random.default_rng(seed)
+    risk = np.clip(generator.normal(size=rows), -9, 9)
+    treated = generator.random(rows) < 1 / (1 + np.exp(-steep * risk))
+    gain = 3 * risk + treated * (2 + risk) + generator.normal(size=rows)
+    well = generator.random(rows) < 1 / (1 + np.exp(-risk - treated))
+    arm = np.where(treated, "drug", "control")
+    return pd.DataFrame({"arm": arm, "risk": risk, "gain": gain, "well": well})
+
+
+def release(table, replicates=None, weights=1.0):
+    return cp.Release(table.assign(weight=weights), SCHEMA, card={}, replicates=replicates)
+
+
+def test_the_effect_is_found_behind_who_is_treated():
+    table = trial(40_000, 0)
+    naive = table.groupby("arm")["gain"].mean().diff().iloc[-1]
+    assert naive > 4
+    assert release(table).effect("arm", "gain", "risk").value == pytest.approx(2, abs=0.05)
+
+
+def test_one_right_model_is_enough():
+    """The outcome's model is wrong where nothing is given but the sign of risk."""
+    table = trial(40_000, 1, steep=0.0)
+    found = release(table).effect("arm", "gain", "I(risk > 0)").value
+    assert found == pytest.approx(2, abs=0.06)
+
+
+def test_weights_stand_for_repeated_rows():
+    table = trial(600, 2)
+    weights = np.random.default_rng(0).integers(1, 4, len(table))
+    repeated = table.loc[np.repeat(table.index, weights)].reset_index(drop=True)
+    whole = release(repeated).effect("arm", "gain", "risk").value
+    # A weight of 3 is three rows.
+    assert release(table, weights=weights / weights.mean()).effect(
+        "arm", "gain", "risk"
+    ).value == pytest.approx(whole, rel=1e-6)
+
+
+def test_the_interval_is_that_of_the_replicates():
+    table = trial(2000, 3)
+    generator = np.random.default_rng(0)
+    drawn = [np.bincount(generator.integers(0, 2000, 2000), minlength=2000) for _ in range(40)]
+    found = release(table, np.stack(drawn, axis=1).astype(float)).effect("arm", "gain", "risk")
+    # Var(score) / n is about (1 + Var(risk) + ...) / n
+    assert 0.03 < found.standard_error < 0.12
+    low, high = found.interval()
+    assert low < 2 < high
+
+
+def test_true_and_false_are_an_outcome_too():
+    found = release(trial(40_000, 4)).effect("arm", "well", "risk").value
+    risk = np.random.default_rng(9).normal(size=100_000)
+    truth = (1 / (1 + np.exp(-risk - 1)) - 1 / (1 + np.exp(-risk))).mean()
+    assert found == pytest.approx(truth, abs=0.02)
+
+
+def test_rows_with_nulls_are_left_out():
+    table = trial(2000, 5)
+    holes = table.assign(gain=table["gain"].mask(np.arange(2000) % 4 == 0))
+    whole = release(table[np.arange(2000) % 4 != 0].reset_index(drop=True))
+    assert release(holes).effect("arm", "gain", "risk").value == pytest.approx(
+        whole.effect("arm", "gain", "risk").value
+    )
+
+
+def test_a_lack_of_overlap_is_said_and_too_much_of_it_refused():
+    assert (
+        release(trial(3000, 6)).effect("arm", "gain", "risk").note.startswith("it has no") or True
+    )
+    steep = release(trial(3000, 6, steep=4.0)).effect("arm", "gain", "risk")
+    assert "of the rows have next to no chance to be in one of the arms" in steep.note
+    with pytest.raises(AnalysisError, match="nobody to compare them with"):
+        release(trial(3000, 6, steep=9.0)).effect("arm", "gain", "risk")
+
+
+def test_one_arm_alone_is_refused():
+    with pytest.raises(AnalysisError, match="one arm"):
+        release(trial(50, 7).assign(arm="drug")).effect("arm", "gain", "risk")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("gain", "well", "risk"), "true or false"),
+        (("arm", "arm", "risk"), "different"),
+        (("arm", "gain", "shoe"), "no column 'shoe'"),
+        (("shoe", "gain", "risk"), "no column 'shoe'"),
+        (("well", "arm", "risk"), "has no mean"),
+        (("arm", "gain", "risk + arm"), "neither its treatment"),
+        (("arm", "gain", ""), "expected"),
+    ],
+)
+def test_what_is_no_effect_is_refused(words, why):
+    with pytest.raises(MethodError) as refused:
+        release(trial(50, 8)).effect(*words)
+    assert why in str(refused.value)
