@@ -108,7 +108,7 @@ def plain_values(rows: int, seed: int) -> dict[tuple[str, str], float]:
 
 def one(way: str, epsilon: float, rows: int, seed: int) -> list[dict[str, Any]]:
     """Draw a private table, release it, and ask."""
-    private = employees(rows, np.random.default_rng([seed, rows]))
+    private = employees(rows, np.random.default_rng([seed, rows, 7]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cp.CounterpoiseWarning)
         made = cp.release(

@@ -37,9 +37,11 @@ def test_the_plan_hands_questions_to_both_methods_and_says_so():
     assert "asked for" not in quiet
 
 
-def test_asking_costs_nothing_more_and_the_shares_stay_as_they_are():
+def test_asking_costs_nothing_more_but_the_weights_get_more_of_it():
     plain, asked = (plan_release(make_schema(), BUDGET, questions=q) for q in ((), ASKED))
-    assert plain.weights_share == asked.weights_share
+    assert asked.weights_share.amount == pytest.approx(2 * plain.weights_share.amount)
+    stated = plan_release(make_schema(), BUDGET, questions=ASKED, split=0.2)
+    assert stated.weights_share == plain.weights_share
     assert made().ledger.epsilon_spent == pytest.approx(
         made(questions=None).ledger.epsilon_spent, rel=1e-3
     )

@@ -50,6 +50,9 @@ CELLS_FRACTION = 0.15
 # shares that the study tried (docs/methods/choosing-weights.md).
 WEIGHTS_FRACTION = 0.2
 
+# The same where they are asked questions: these are answered by the weights' sum.
+ASKED_FRACTION = 0.4
+
 # Up to this many cells the full table is counted, and nothing has to be chosen.
 FEW_CELLS = 64
 
@@ -160,7 +163,8 @@ def plan_release(
     # The number of rows is public when records are replaced, and costs nothing then.
     rows_part = ROWS_FRACTION if chooses_bins and budget.neighbours is not REPLACE else 0.0
     rest = 1 - domain_part - cells_part - rows_part
-    of_rest = 0.0 if weighter.is_free else WEIGHTS_FRACTION if split is None else split
+    usual = ASKED_FRACTION if getattr(weighter, "questions", ()) else WEIGHTS_FRACTION
+    of_rest = 0.0 if weighter.is_free else usual if split is None else split
     weights_part = of_rest * rest
     return Plan(
         schema=public,
