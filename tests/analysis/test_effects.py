@@ -6,6 +6,7 @@ import pytest
 
 import counterpoise as cp
 from counterpoise.errors import AnalysisError, MethodError
+from counterpoise.formulas.effects import augmented_score
 
 SCHEMA = cp.Schema(
     [
@@ -40,10 +41,18 @@ def test_the_effect_is_found_behind_who_is_treated():
 
 
 def test_one_right_model_is_enough():
-    """The outcome's model is wrong where nothing is given but the sign of risk."""
-    table = trial(40_000, 1, steep=0.0)
-    found = release(table).effect("arm", "gain", "I(risk > 0)").value
-    assert found == pytest.approx(2, abs=0.06)
+    """The truth of one beside nonsense for the other, in either way; of both, it is no answer."""
+    table = trial(100_000, 1)
+    risk, treated = table["risk"].to_numpy(), (table["arm"] == "drug").to_numpy(dtype=float)
+    propensity, nonsense = 1 / (1 + np.exp(-risk)), np.full(len(risk), 0.3)
+    means, none = (3 * risk, 4 * risk + 2), (0 * risk, 0 * risk)
+
+    def average(chance, both):
+        return augmented_score(treated, table["gain"].to_numpy(), chance, *both).mean()
+
+    assert average(propensity, none) == pytest.approx(2, abs=0.1)
+    assert average(nonsense, means) == pytest.approx(2, abs=0.03)
+    assert abs(average(nonsense, none) - 2) > 1
 
 
 def test_weights_stand_for_repeated_rows():

@@ -211,6 +211,15 @@ def test_what_was_asked_is_believed_unless_the_noise_hides_it():
     assert model.softness[asked].max() < 0.1 * model.softness[~asked].max()
 
 
+def test_what_was_asked_gives_way_last_where_rows_have_to_stay_effective():
+    """A column that nobody asked about is far off, and would take most of the rows."""
+    private = table(3000, 6, dear=2.5)
+    model = weighed(private, 20.0, questions=[MODEL])
+    asked = model.whitening.blocks == ASKED
+    assert np.median(model.softness[~asked]) > 0.2
+    assert model.softness[asked].max() < 0.05 * np.median(model.softness[~asked])
+
+
 def test_the_replicates_spread_by_the_noise_of_what_was_asked():
     """The noise is of a known law, and the private rows are drawn again: both are there."""
     private = table(2000, 7)
@@ -258,3 +267,17 @@ def test_a_question_of_no_column_is_refused_before_anything_is_paid():
         with pytest.raises(MethodError, match="no column 'shoe'"):
             Moments(questions=["ill ~ shoe"]).fit(vault, SYNTHETIC, vault.budget.whole)
         assert vault.ledger.spends == ()
+
+
+def test_a_model_is_of_values_where_a_column_has_a_shape():
+    """Other features have places spread by the shape; a model is the analyst's, of the numbers."""
+    private = table(2000, 10).assign(cost=lambda rows: rows["cost"].fillna(1.0) ** 1.2)
+    columns = [cp.Column.continuous("cost", 0, 1e6), cp.Column.boolean("ill")]
+    made = cp.release(private[["cost", "ill"]], cp.Schema(columns), 9.0, 1e-6, replicates=0, seed=1)
+    assert made.schema["cost"].shape is not None
+    rows = made.schema.encode(made.table)
+    features = ask(["ill ~ cost"], rows).features
+    np.testing.assert_array_equal(features(rows), features.blocks[0](rows))
+    fitted = features.blocks[0].fitted
+    own = cp.Release(made.table.assign(weight=1.0), made.schema, card={}).glm("ill ~ cost")
+    assert fitted.beta == pytest.approx([each.value for each in own], rel=1e-4)
