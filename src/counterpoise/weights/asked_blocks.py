@@ -26,7 +26,6 @@ from counterpoise.formulas.fitted import Fitted
 from counterpoise.formulas.questions import Question
 from counterpoise.formulas.rows import values_of
 from counterpoise.schema import Coded, Schema
-from counterpoise.vault.sums import clip
 
 # This part of the synthetic rows has vectors that are not cut.
 UNCUT = 0.9
@@ -84,7 +83,7 @@ class AskedBlock(ABC):
     def __call__(self, rows: Coded) -> np.ndarray:
         """The features of each row, no longer than the bound."""
         values = self.raw(rows) @ self.matrix
-        return clip(values, self.cut) if math.isfinite(self.cut) else values
+        return _cut(values, self.cut) if math.isfinite(self.cut) else values
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -290,6 +289,14 @@ def _within(numbers: Any) -> Any:
     if len(numbers) > MOST_ASKED:
         raise AnalysisError(f"it asks for {len(numbers):,} numbers, and at most {MOST_ASKED} fit")
     return numbers
+
+
+def _cut(values: np.ndarray, length: float) -> np.ndarray:
+    """Rows shortened to a length; what overflowed is at its largest, and then cut."""
+    largest = np.finfo(float).max ** 0.25
+    values = np.clip(np.nan_to_num(values, nan=0.0), -largest, largest)
+    norms = np.linalg.norm(values, axis=1)
+    return np.asarray(values * (length / np.maximum(norms, length))[:, None])
 
 
 def _whitening(raw: np.ndarray) -> np.ndarray:
