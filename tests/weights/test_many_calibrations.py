@@ -1,10 +1,14 @@
-"""Many calibrations at once are as good as one by one, also where each needs its own Hessian."""
+"""Many calibrations at once are as good as one by one, also where few rows decide."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from counterpoise.schema import Column, Schema
+from counterpoise.weights import many_calibrations
 from counterpoise.weights.calibration import calibrate
 from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many
+from counterpoise.weights.row_blocks import MadeRows
 
 
 def solved_alone(rows, base, target, softness) -> np.ndarray:
@@ -19,10 +23,9 @@ def test_many_calibrations_are_as_good_as_one_by_one():
     generator = np.random.default_rng(0)
     rows = generator.normal(size=(400, 3))
     target, softness = np.array([0.4, -0.2, 0.1]), np.full(3, 1e-4)
-    theta = calibrate(rows, target, softness)
     targets = target[:, None] + 0.1 * generator.normal(size=(3, 6))
     base = generator.poisson(1.0, size=(400, 6)).astype(float)
-    found = calibrate_many(rows, base, targets, softness, theta)
+    found = calibrate_many(rows, base, targets, softness)
     assert found.mean(axis=0) == pytest.approx(np.ones(6))
     for column in range(6):
         expected = solved_alone(rows, base[:, column], targets[:, column], softness)
@@ -39,11 +42,10 @@ def test_rare_rows_of_very_different_base_weights_are_solved():
     rows -= rows.mean(axis=0)
     softness = np.full(20, 0.01)
     target = 0.05 * generator.normal(size=20)
-    theta = calibrate(rows, target, softness)
     base = generator.poisson(1.0, size=(3000, 8)).astype(float)
     base[:168:7] *= 40
     targets = target[:, None] + 0.1 * generator.normal(size=(20, 8))
-    found = calibrate_many(rows, base, targets, softness, theta)
+    found = calibrate_many(rows, base, targets, softness)
     for column in range(8):
         expected = solved_alone(rows, base[:, column], targets[:, column], softness)
         # The part of the weight that is in the wrong place.
@@ -58,7 +60,7 @@ def test_what_a_column_has_no_rows_of_is_not_asked_of_it():
     base = np.ones((1000, 2))
     base[:49, 1] = 0.0
     targets = np.array([[0.0, 0.0], [0.3, 0.3]])
-    found = calibrate_many(rows, base, targets, np.full(2, 1e-4), np.zeros(2))
+    found = calibrate_many(rows, base, targets, np.full(2, 1e-4))
     assert rows[:, 1] @ found[:, 0] / 1000 == pytest.approx(0.3, abs=0.01)
     # One row of that group is left: it would have to weigh as much as 120 others.
     assert found[49, 1] < 20
@@ -67,7 +69,7 @@ def test_what_a_column_has_no_rows_of_is_not_asked_of_it():
 def test_rows_of_no_weight_and_huge_exponents_are_survived():
     rows = np.array([[200.0], [0.0], [1.0]], dtype=np.float32)
     base = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]], dtype=np.float32)
-    found = calibrate_many(rows, base, np.zeros((1, 2)), np.ones(1), np.ones(1))
+    found = calibrate_many(rows, base, np.zeros((1, 2)), np.ones(1))
     assert np.isfinite(found).all()
     assert found.mean(axis=0) == pytest.approx(np.ones(2), rel=1e-5)
     assert found[0, 0] == 0.0
@@ -75,5 +77,54 @@ def test_rows_of_no_weight_and_huge_exponents_are_survived():
 
 def test_without_features_the_base_weights_are_it():
     base = np.array([[1.0], [3.0]])
-    found = calibrate_many(np.empty((2, 0)), base, np.empty((0, 1)), np.empty(0), np.empty(0))
+    found = calibrate_many(np.empty((2, 0)), base, np.empty((0, 1)), np.empty(0))
     assert found.tolist() == [[0.5], [1.5]]
+
+
+def hard_columns(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows with ten rare groups, bootstrapped, and targets that differ."""
+    generator = np.random.default_rng(seed)
+    rows = generator.normal(size=(6000, 30))
+    for group in range(10):
+        rows[:, group] = 0.0
+        rows[20 * group : 20 * group + 20, group] = np.sqrt(300.0)
+    rows -= rows.mean(axis=0)
+    base = generator.poisson(1.0, size=(6000, 12)).astype(float)
+    targets = base.T @ rows / base.sum(axis=0)[:, None] + 0.05 * generator.normal(size=(12, 30))
+    return rows, base, targets.T, np.full(30, 0.01)
+
+
+@pytest.mark.parametrize("part", [400, 1500])
+def test_a_part_of_the_rows_leads_to_the_solution_of_all(monkeypatch, part):
+    """Also a part that is too small to know the solution by itself."""
+    rows, base, targets, softness = hard_columns(3)
+    alone = calibrate_many(rows, base, targets, softness)
+    monkeypatch.setattr(many_calibrations, "PART_ROWS", part)
+    monkeypatch.setattr(many_calibrations, "ROUGH_ROWS", part // 2)
+    monkeypatch.setattr(many_calibrations, "FEW_ROWS", part // 2)
+    found = calibrate_many(rows, base, targets, softness)
+    means = [weights.T @ rows / len(rows) for weights in (found, alone)]
+    # Far below the noise that the targets differ by, which is 0.05 in each coordinate
+    assert np.sqrt(((means[0] - means[1]) ** 2).sum(axis=1)).max() < 0.02
+    sizes = [weights.sum(axis=0) ** 2 / (weights**2).sum(axis=0) for weights in (found, alone)]
+    assert sizes[0] == pytest.approx(sizes[1], rel=0.02)
+
+
+def test_rows_that_are_made_again_are_as_good_as_rows_in_memory():
+    rows, base, targets, softness = hard_columns(4)
+    schema = Schema([Column.integer("place", 0, len(rows) - 1, bins=len(rows))])
+    places = schema.encode(pd.DataFrame({"place": np.arange(len(rows))}))
+    single = rows.astype(np.float32)
+    made = MadeRows(places, rows.shape[1], lambda some: single[some.codes[:, 0]])
+    assert made.held().values.tolist() == single.tolist()
+    found = calibrate_many(made, base, targets, softness)
+    assert found == pytest.approx(calibrate_many(rows, base, targets, softness), rel=1e-5)
+
+
+def test_the_weights_may_take_the_place_of_the_base_weights():
+    rows, base, targets, softness = hard_columns(5)
+    single = base.astype(np.float32)
+    expected = calibrate_many(rows, base, targets, softness)
+    found = calibrate_many(rows, single, targets, softness, out=single)
+    assert found is single
+    assert found.tolist() == expected.tolist()

@@ -21,7 +21,7 @@ from counterpoise.synthesizers.graphical import Domain
 from counterpoise.synthesizers.graphical.cost import predict_cost
 from counterpoise.synthesizers.workload import all_cliques
 from counterpoise.weights.calibration import CHUNK_ROWS, FIRST_ROWS
-from counterpoise.weights.many_calibrations import OWN_ROWS
+from counterpoise.weights.many_calibrations import PART_ROWS as OWN_ROWS
 from counterpoise.weights.moments import SINGLE_PRECISION
 
 # Python and the libraries, before anything is read.

@@ -1,157 +1,359 @@
 """Many calibrations of the same rows at once: other base weights and other targets a column.
 
-Replicate weights need dozens of solutions near one another. All start where the weights are, with
-the Hessian that is there, and a step is two matrix products for all of them together. Where the
-base weights differ so much from uniform that this Hessian brings too little, a column gets its own;
-rare categories, whose rows a replicate may have three times or not at all, need that.
+Replicate weights need dozens of solutions. All go together: Newton's method, whose linear systems
+are solved by conjugate gradients, so that a step of all columns is a few products of matrices and
+no column needs a Hessian. What makes the systems hard are rare categories, whose rows a replicate
+may have three times or not at all; for the coordinates that few rows carry, and for those alone, a
+column has a block of its Hessian to start from.
+
+The steps are worked out on a part of the rows, chosen by how much each can move a mean and weighted
+for it. First they are taken on that part as if it were all, its means put where those of all rows
+are; then on all rows, whose gradient alone is asked for, until what is left to gain is far below
+the noise that the replicates are to show. So the solution is that of all rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from counterpoise.weights.calibration import (
-    CHUNK_ROWS,
-    GAIN,
-    moments_under,
-    solve,
-    thinned,
-    weighted_moments,
-)
-from counterpoise.weights.standardise import spread
+from counterpoise.weights.row_blocks import HeldRows, RowBlocks
 
 # The variance of a white coordinate among a part of the rows from which they can tell of it.
 LEAST_SEEN = 0.5
-SHARED_ROWS = 100_000  # for the Hessian that all columns start with
-OWN_ROWS = 50_000  # for that of one
+# About how many rows steps are worked out on, and the first ones, which are never good ones;
+# fewer than twice as many are all taken.
+PART_ROWS, ROUGH_ROWS, ROUGH_STEPS = 48_000, 20_000, 3
+# Coordinates that a smaller part of the rows than this carries are rare; of those, so many at most
+# have a block of the Hessian. What is known of a Hessian beforehand comes from so many rows.
+RARE, MOST_RARE, FEW_ROWS = 0.02, 128, 8_000
 STEPS = 40
 TRIES = 12  # of a step, each a quarter of the last
-# What is left to gain is then far below the noise that the replicates are to show.
-ENOUGH, ROUNDING = 1e-6, 1e-7
+PRODUCTS = 8  # with the Hessians, for one step
+WELL_SOLVED = 0.02  # the part of the squared residual that may be left after those
+# What may be left to gain, as a part of the squared distance of the targets from their mean, which
+# is what the columns are to show; and within what bounds. About twice the divergence of weights.
+ENOUGH, LEAST_ENOUGH, MOST_ENOUGH = 1e-3, 1e-6, 1e-4
+ROUNDING = 1e-7
+WORTH_A_COPY = 0.75  # the part of the columns that is still worked on
+# Added to the diagonal of Hessians, which rounding may leave without any curvature.
+LEAST_CURVATURE = 1e-6
+# Less than any exponent.
+BOTTOM = np.float32(-1e30)
 
 
 def calibrate_many(
-    rows: np.ndarray,
+    rows: np.ndarray | RowBlocks,
     base: np.ndarray,
     targets: np.ndarray,
     softness: np.ndarray,
-    theta: np.ndarray,
+    out: np.ndarray | None = None,
 ) -> np.ndarray:
     """The weights for many base weights and targets at once, one a column, averaging to one.
 
-    `theta` is the solution of uniform base weights, where all start.
+    They are in single precision, and `out` may be where the base weights are.
 
     >>> rows = np.array([[-1.0], [0.0], [1.0]])
     >>> base = np.array([[1.0, 2.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> found = calibrate_many(rows, base, np.array([[0.5, 0.0]]), np.full(1, 1e-9), np.zeros(1))
+    >>> found = calibrate_many(rows, base, np.array([[0.5, 0.0]]), np.full(1, 1e-9))
     >>> (found.T @ rows / 3).round(2).T.tolist()
     [[0.5, 0.0]]
     """
-    if rows.shape[1] == 0 or len(rows) == 0:
-        return base / base.mean(axis=0, dtype=float) if len(rows) else base
-    solution = _Solution(rows, base, targets, softness, theta)
-    left = np.arange(base.shape[1])
-    for _ in range(STEPS):
-        moves = solution.moves(left)
-        going = solution.decrements[left] > ENOUGH
-        left = solution.advance(left[going], moves[:, going])
-        if len(left) == 0:
-            break
-    return solution.weights
+    made = HeldRows(rows.astype(np.float32, copy=False)) if isinstance(rows, np.ndarray) else rows
+    whole = _Weighted(made, base.astype(np.float32, copy=False))
+    count, size = made.shape
+    if size == 0 or count == 0:
+        return whole.base / whole.base.mean(axis=0, dtype=float) if count else whole.base
+    norms, centres, variances = whole.described()
+    part, rough = whole.part(norms, PART_ROWS), whole.part(norms, ROUGH_ROWS)
+    # What hardly varies among the rows of a column, they cannot be asked to match.
+    soft = softness[:, None] + (variances < LEAST_SEEN)
+    thetas = np.zeros(targets.shape)
+    enough = float(np.clip(ENOUGH * targets.var(axis=1).sum(), LEAST_ENOUGH, MOST_ENOUGH))
+    if len(part.base) < count:
+        # The way from the base weights' means to the target is that of all rows.
+        target = targets - centres + part.described()[1]
+        thetas = _solve(target, soft, part, [rough] * ROUGH_STEPS + [part], thetas, MOST_ENOUGH)
+        thetas = _solve(targets, soft, whole, [part], thetas, enough)
+    else:
+        thetas = _solve(targets, soft, whole, [rough] * ROUGH_STEPS + [part], thetas, enough)
+    return whole.weights(thetas, out)
 
 
-@dataclass(eq=False)
-class _Solution:
-    """Where the columns are on their way; `left` are those that are not there yet."""
+class _Tilted(NamedTuple):
+    """The logarithm of the mean tilt, and the means under the tilted weights, a column each."""
 
-    rows: np.ndarray
+    logs: np.ndarray
+    means: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class _Weighted:
+    """Rows with base weights, a column each."""
+
+    rows: RowBlocks
     base: np.ndarray
-    targets: np.ndarray
-    softness: np.ndarray
-    theta: np.ndarray
-    own: dict[int, np.ndarray] = field(default_factory=dict)  # inverses of Hessians
 
-    def __post_init__(self) -> None:
-        count = self.base.shape[1]
-        part = thinned(self.rows, SHARED_ROWS)
-        self.shared = weighted_moments(part, self.theta)[1] + np.diag(self.softness)
-        # What hardly varies among the rows of a column, they cannot be asked to match.
-        self.soft = self.softness[:, None] + (self._variances() < LEAST_SEEN)
-        self.single = self.rows.astype(np.float32, copy=False)
-        self.thetas = np.repeat(self.theta[:, None], count, axis=1)
-        self.weights, self.values = self._tilted(np.arange(count), self.thetas)
-        self.decrements = np.full(count, np.inf)
-
-    def moves(self, left: np.ndarray) -> np.ndarray:
-        """The Newton steps; a column whose Hessian brought too little gets one of its own."""
-        means = (self.rows.T @ _columns(self.weights, left)).astype(float) / len(self.rows)
-        gradients = means - self.targets[:, left] + _columns(self.soft, left) * self.thetas[:, left]
-        moves = -solve(self.shared, gradients)
-        for place, column in enumerate(left):
-            before, gradient = self.decrements[column], gradients[:, place]
-            if column in self.own:
-                moves[:, place] = -(self.own[column] @ gradient)
-            if -gradient @ moves[:, place] > max(ENOUGH, GAIN * before):
-                self.own[column] = self._inverse(column)
-                moves[:, place] = -(self.own[column] @ gradient)
-            self.decrements[column] = -gradient @ moves[:, place]
-        return moves
-
-    def advance(self, left: np.ndarray, moves: np.ndarray) -> np.ndarray:
-        """Take the steps, shorter where they go up, and tell which columns got further."""
-        trying, length = np.arange(len(left)), 1.0
-        for _ in range(TRIES):
-            if len(trying) == 0:
-                break
-            which = left[trying]
-            tried = self.thetas[:, which] + length * moves[:, trying]
-            weights, values = self._tilted(which, tried)
-            wanted = self.values[which] - 0.1 * length * self.decrements[which]
-            good = values <= wanted + ROUNDING
-            done = which[good]
-            self.thetas[:, done], self.values[done] = tried[:, good], values[good]
-            self.weights[:, done] = weights[:, good]
-            trying, length = trying[~good], length / 4
-        return np.delete(left, trying)
-
-    def _variances(self) -> np.ndarray:
+    def described(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The squared norm of each row, and means and variances under the base weights."""
+        norms = np.empty(len(self.base))
+        sums, squared = np.zeros((2, self.rows.shape[1], self.base.shape[1]))
+        for place, rows in self.rows.blocks():
+            squares = rows**2
+            norms[place] = squares.sum(axis=1)
+            sums += rows.T @ self.base[place]
+            squared += squares.T @ self.base[place]
         totals = self.base.sum(axis=0, dtype=float)
-        means, squares = np.zeros((2, len(self.theta), len(totals)))
-        for start in range(0, len(self.rows), CHUNK_ROWS):
-            part = self.rows[start : start + CHUNK_ROWS].T
-            base = self.base[start : start + CHUNK_ROWS]
-            means += part @ base / totals
-            squares += part**2 @ base / totals
-        found: np.ndarray = squares - means**2
+        means = sums / totals
+        return norms, means, squared / totals - means**2
+
+    def part(self, norms: np.ndarray, about: int) -> _Weighted:
+        """About so many rows in memory, those that can move means most with more chance."""
+        if len(self.base) < 2 * about:
+            held = self.rows
+            if not isinstance(held, HeldRows):
+                held = HeldRows(held.take(np.arange(len(self.base))))
+            return _Weighted(held, self.base)
+        places, scale = _chosen(norms, about)
+        return _Weighted(HeldRows(self.rows.take(places)), self.base[places] * scale[:, None])
+
+    def tilted(self, thetas: np.ndarray, which: np.ndarray) -> _Tilted:
+        """In one pass: the sums are scaled down where a block has a larger exponent than before."""
+        single, count = thetas.astype(np.float32), len(which)
+        top = np.full(count, BOTTOM)
+        sizes, totals, sums = np.zeros(count), np.zeros(count), np.zeros(thetas.shape)
+        for place, rows in self.rows.blocks():
+            weights, base = rows @ single, _columns(self.base[place], which)
+            # The largest among the rows that there are in a column: they cannot all vanish.
+            weights[base == 0] = BOTTOM
+            larger = np.maximum(top, weights.max(axis=0))
+            scale = np.exp((top - larger).astype(float))
+            top = larger
+            weights -= top
+            np.exp(weights, out=weights)
+            weights *= base
+            sizes = sizes * scale + weights.sum(axis=0)
+            totals += base.sum(axis=0)
+            sums *= scale
+            sums += rows.T @ weights
+        return _Tilted(top + np.log(sizes / totals), sums / sizes)
+
+    def weights(self, thetas: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """The tilted weights, averaging to one."""
+        single, everything = thetas.astype(np.float32), np.arange(thetas.shape[1])
+        logs = self.tilted(thetas, everything).logs.astype(np.float32)
+        means = self.base.mean(axis=0, dtype=float)
+        found = np.empty_like(self.base) if out is None else out
+        for place, rows in self.rows.blocks():
+            base = self.base[place]
+            exponents = rows @ single - logs
+            exponents[base == 0] = BOTTOM
+            np.exp(exponents, out=exponents)
+            found[place] = base * exponents
+        found /= means.astype(np.float32)
+        found /= found.mean(axis=0, dtype=float).astype(np.float32)
         return found
 
-    def _inverse(self, column: int) -> np.ndarray:
-        there = np.flatnonzero(self.weights[:, column])
-        there = there[spread(len(there), OWN_ROWS)]
-        weights = self.weights[there, column].astype(float)
-        # Single precision will do for a direction, and is twice as fast.
-        rows = self.single[there]
-        hessian = moments_under(rows, weights / weights.sum())[1]
-        return np.linalg.inv(hessian + np.diag(self.soft[:, column]))
-
-    def _tilted(self, which: np.ndarray, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The weights of these columns at these thetas, and the values of the dual."""
-        base, targets = _columns(self.base, which), _columns(self.targets, which)
-        weights = self.rows @ thetas.astype(self.rows.dtype)
-        # The largest among the rows that there are in a replicate: they cannot all vanish.
-        top = weights.max(axis=0, where=base > 0, initial=-np.inf)
-        weights -= top
-        np.minimum(weights, 0, out=weights)
+    def hessians(self, thetas: np.ndarray, soft: np.ndarray, which: np.ndarray) -> _Hessians:
+        """The Hessians of these columns."""
+        rows = self.rows.values  # type: ignore[attr-defined]
+        weights = rows @ thetas.astype(np.float32)
+        base = _columns(self.base, which)
+        weights[base == 0] = BOTTOM
+        weights -= weights.max(axis=0)
         np.exp(weights, out=weights)
         weights *= base
-        sizes = weights.mean(axis=0, dtype=float)
-        values = top.astype(float) + np.log(sizes / base.mean(axis=0, dtype=float))
-        values += 0.5 * (_columns(self.soft, which) * thetas**2).sum(axis=0)
-        values -= (thetas * targets).sum(axis=0)
-        weights /= sizes.astype(self.rows.dtype)
-        return weights, values
+        weights /= weights.sum(axis=0, dtype=float).astype(np.float32)
+        return _Hessians.of(rows, weights, soft, self.few)
+
+    @cached_property
+    def few(self) -> _Few:
+        """What is known of the Hessians beforehand."""
+        return _Few.of(self.rows.values)  # type: ignore[attr-defined]
+
+
+class _Few(NamedTuple):
+    """A few rows, from which a Hessian is roughly known, and the coordinates that few carry."""
+
+    places: np.ndarray
+    scale: np.ndarray
+    squares: np.ndarray
+    values: np.ndarray
+    rare: np.ndarray
+    rare_values: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> _Few:
+        """Chosen from the rows; a coordinate is the rarer the fewer of them carry it."""
+        second, fourth = np.zeros((2, rows.shape[1]))
+        for _, some in HeldRows(rows).blocks():
+            squares = some**2
+            second += squares.sum(axis=0)
+            fourth += np.einsum("ij,ij->j", squares, squares)
+        # The part of the rows that carry a coordinate: 1 / kurtosis
+        carried = second**2 / np.maximum(fourth, 1e-30) / len(rows)
+        rare = np.sort(np.argsort(carried)[: min(MOST_RARE, int((carried < RARE).sum()))])
+        norms = np.square(rows[:, rare]).sum(axis=1, dtype=float)
+        places, scale = _chosen(norms, FEW_ROWS)
+        values = rows[places]
+        of_rare = np.ascontiguousarray(values[:, rare])
+        return cls(places, scale, values**2, values, rare, of_rare)
+
+    def about(self, weights: np.ndarray, soft: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The diagonal of each column's Hessian, and the inverse of its block of rare ones."""
+        chosen = weights[self.places] * self.scale[:, None]
+        chosen /= np.maximum(chosen.sum(axis=0), 1e-30)
+        means = self.values.T @ chosen
+        diagonal = np.maximum(self.squares.T @ chosen - means**2, 0) + soft + LEAST_CURVATURE
+        size = len(self.rare)
+        blocks = np.empty((weights.shape[1], size, size))
+        for column, root in enumerate(np.sqrt(chosen).T):
+            scaled = self.rare_values * root[:, None]
+            blocks[column] = scaled.T @ scaled  # numpy sees the symmetry and does half the work
+        means = means[self.rare].T
+        blocks -= means[:, :, None] * means[:, None, :]
+        blocks[:, np.arange(size), np.arange(size)] += soft[self.rare].T + LEAST_CURVATURE
+        return diagonal, np.linalg.inv(blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Hessians:
+    """The covariances under the weights of some columns, plus softness: what they do to vectors."""
+
+    rows: np.ndarray
+    weights: np.ndarray  # adding up to one
+    means: np.ndarray
+    soft: np.ndarray
+    diagonal: np.ndarray
+    rare: np.ndarray
+    inverses: np.ndarray  # of the blocks of rare coordinates
+
+    @classmethod
+    def of(cls, rows: np.ndarray, weights: np.ndarray, soft: np.ndarray, few: _Few) -> _Hessians:
+        """Of the rows under these weights."""
+        means = np.zeros(soft.shape)
+        for place, some in HeldRows(rows).blocks():
+            means += some.T @ weights[place]
+        diagonal, inverses = few.about(weights, soft)
+        return cls(rows, weights, means, soft, diagonal, few.rare, inverses)
+
+    def only(self, going: np.ndarray) -> _Hessians:
+        """Some of the columns."""
+        if going.all():
+            return self
+        parts = (self.weights, self.means, self.soft, self.diagonal)
+        weights, means, soft, diagonal = (each[:, going] for each in parts)
+        return _Hessians(self.rows, weights, means, soft, diagonal, self.rare, self.inverses[going])
+
+    def times(self, vectors: np.ndarray) -> np.ndarray:
+        """The product of each column's Hessian and vector."""
+        single = vectors.astype(np.float32)
+        offsets = (self.means * vectors).sum(axis=0).astype(np.float32)
+        found = self.soft * vectors
+        for place, rows in HeldRows(self.rows).blocks():
+            along = rows @ single
+            along -= offsets
+            along *= self.weights[place]
+            found += rows.T @ along
+        return found
+
+    def roughly_solved(self, right: np.ndarray) -> np.ndarray:
+        """Vectors that the Hessians take about there: by the diagonal, and by the rare blocks."""
+        found: np.ndarray = right / self.diagonal
+        found[self.rare] = np.matmul(self.inverses, right[self.rare].T[:, :, None])[:, :, 0].T
+        return found
+
+    def solved(self, right: np.ndarray) -> np.ndarray:
+        """Vectors that the Hessians take there, by conjugate gradients."""
+        found, hessians, which = np.zeros_like(right), self, np.arange(right.shape[1])
+        left, rough = right, self.roughly_solved(right)
+        along, size = rough, (left * rough).sum(axis=0)
+        enough = WELL_SOLVED * size
+        for _ in range(PRODUCTS):
+            product = hessians.times(along)
+            curvature = (along * product).sum(axis=0)
+            length = np.divide(size, curvature, out=np.zeros_like(size), where=curvature > 0)
+            found[:, which] += length * along
+            left = left - length * product
+            rough = hessians.roughly_solved(left)
+            before, size = size, (left * rough).sum(axis=0)
+            along = (
+                rough + np.divide(size, before, out=np.zeros_like(size), where=before > 0) * along
+            )
+            going = size > enough
+            if not going.any():
+                break
+            if going.mean() < WORTH_A_COPY:
+                hessians, which, enough = hessians.only(going), which[going], enough[going]
+                left, along, size = left[:, going], along[:, going], size[going]
+        return found
+
+
+def _solve(
+    targets: np.ndarray,
+    soft: np.ndarray,
+    whole: _Weighted,
+    parts: list[_Weighted],
+    thetas: np.ndarray,
+    enough: float,
+) -> np.ndarray:
+    """Newton's method from these thetas; gradients are of the whole, Hessians of a part a step."""
+    thetas, left = thetas.copy(), np.arange(thetas.shape[1])
+    values, means = _dual(whole, targets, soft, thetas, left)
+    for step in range(STEPS):
+        part = parts[min(step, len(parts) - 1)]
+        gradients = means - targets[:, left] + soft[:, left] * thetas[:, left]
+        hessians = part.hessians(thetas[:, left], soft[:, left], left)
+        going = (gradients * hessians.roughly_solved(gradients)).sum(axis=0) > enough
+        left, values, gradients = left[going], values[going], gradients[:, going]
+        if len(left) == 0:
+            break
+        moves = -hessians.only(going).solved(gradients)
+        decrements = -(gradients * moves).sum(axis=0)
+        # Shorter steps where they go up; a column that gets no further stays where it is.
+        trying, length, means = np.arange(len(left)), 1.0, np.empty_like(gradients)
+        for _ in range(TRIES):
+            tried = thetas[:, left[trying]] + length * moves[:, trying]
+            tried_values, tried_means = _dual(whole, targets, soft, tried, left[trying])
+            good = tried_values <= values[trying] - 0.1 * length * decrements[trying] + ROUNDING
+            done = trying[good]
+            thetas[:, left[done]], values[done] = tried[:, good], tried_values[good]
+            means[:, done] = tried_means[:, good]
+            trying, length = trying[~good], length / 4
+            if len(trying) == 0:
+                break
+        left, values = np.delete(left, trying), np.delete(values, trying)
+        means = np.delete(means, trying, axis=1)
+    return thetas
+
+
+def _dual(
+    whole: _Weighted, targets: np.ndarray, soft: np.ndarray, thetas: np.ndarray, which: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The values of the dual, and the means that its gradients are made of."""
+    found = whole.tilted(thetas, which)
+    values = found.logs - (thetas * targets[:, which]).sum(axis=0)
+    return values + 0.5 * (soft[:, which] * thetas**2).sum(axis=0), found.means
+
+
+def _chosen(norms: np.ndarray, about: int) -> tuple[np.ndarray, np.ndarray]:
+    """The places of about so many rows, and what each stands for; the same every time.
+
+    Half of the chance of a row is everybody's, half goes by its squared norm: what moves means is
+    there, and what is rare is not missed. Systematic, so that the order of the rows is balanced.
+    """
+    if len(norms) <= about:
+        return np.arange(len(norms)), np.ones(len(norms), dtype=np.float32)
+    shares = 0.5 / len(norms) + 0.5 * norms / max(float(norms.sum()), 1e-300)
+    chances = np.minimum(1.0, about * shares)
+    upto = np.cumsum(chances)
+    start = np.random.default_rng(0).uniform()
+    places = np.searchsorted(upto, start + np.arange(int(upto[-1] - start) + 1))
+    places = np.unique(places[places < len(norms)])
+    return places, (1 / chances[places]).astype(np.float32)
 
 
 def _columns(values: np.ndarray, which: np.ndarray) -> np.ndarray:

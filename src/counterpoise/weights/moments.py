@@ -53,6 +53,7 @@ from counterpoise.weights.protocol import (
     coded_rows,
     pay_for_total,
 )
+from counterpoise.weights.row_blocks import MadeRows, RowBlocks
 from counterpoise.weights.shrinkage import Shrinkage, shrink
 from counterpoise.weights.standardise import PRIORITY, Standardised, chunks
 from counterpoise.weights.weights import Weights
@@ -87,6 +88,8 @@ ASKED_DIFFERENCE = 0.2
 GIVES_WAY = 0.01
 # Above this many numbers, the whitened rows are kept in single precision.
 SINGLE_PRECISION = 20_000_000
+# Above this many, those of replicates are made again at every pass.
+MOST_HELD = 60_000_000
 
 
 @WEIGHTERS.register("moments")
@@ -359,16 +362,22 @@ class MomentModel:
         the private rows might have been. Shrinkage hides a part of the doubt about a difference
         from both; that part is drawn as well.
         """
-        rows = self.white(coded_rows(self.schema, synthetic))
-        if len(rows) == 0:
-            return np.empty(redraws.base.shape)
-        base = redraws.base.astype(rows.dtype, copy=False)
+        rows = self.white_rows(coded_rows(self.schema, synthetic))
+        base = redraws.base.astype(np.float32, copy=False)
+        if len(base) == 0:
+            return base
         size, count = len(self.theta), base.shape[1]
         normal = redraws.generator.normal
-        # m_r: the means under each replicate's base weights; zero for uniform ones
-        centres = (rows.T @ base).astype(float) / base.sum(axis=0, dtype=float)
+        # m_r: the means under each replicate's base weights, zero for uniform ones; and how the
+        # private means move when the private rows are drawn again
+        centres, sampled = np.zeros((2, size, count))
+        for place, white in rows.blocks():
+            fresh = redraws.resample[place] - redraws.weights[place, None]
+            centres += white.T @ base[place]
+            sampled += white.T @ fresh.astype(np.float32)
+        centres /= base.sum(axis=0, dtype=float)
+        sampled /= len(base)
         noise = self.noise_scale * normal(size=(len(self.whitening.directions), count))
-        sampled = self._sample_shifts(rows, redraws)
         shifts = sampled + self.whitening.directions.T @ noise
         believed = self.trust @ (shifts - centres)
         # A white mean moves by 1 / (1 + softness) of its target.
@@ -381,13 +390,19 @@ class MomentModel:
         # What the weights could not make up for is known to be there, and not capped.
         spare = yielding * np.sqrt(hidden + self.missed**2)[:, None] * normal(size=(size, count))
         targets = (self.trust @ self.differences)[:, None] + centres + believed + spare
-        return calibrate_many(rows, base, targets, self.softness, self.theta)
+        return calibrate_many(rows, base, targets, self.softness)
 
-    def _sample_shifts(self, rows: np.ndarray, redraws: Redraws) -> np.ndarray:
-        """How the private means move when the private rows are drawn again."""
-        weights = redraws.weights.astype(rows.dtype, copy=False)
-        fresh = redraws.resample.astype(rows.dtype, copy=False)
-        return (rows.T @ fresh - (rows.T @ weights)[:, None]).astype(float) / len(rows)
+    def white_rows(self, rows: Coded) -> RowBlocks:
+        """The rows in white coordinates and single precision; held, unless they are too many."""
+        directions = self.whitening.directions.astype(np.float32)
+        centre = self.whitening.centre
+
+        def make(some: Coded) -> np.ndarray:
+            found: np.ndarray = (self.standardised(some) - centre).astype(np.float32) @ directions
+            return found
+
+        made = MadeRows(rows, len(self.theta), make)
+        return made if len(rows) * len(self.theta) > MOST_HELD else made.held()
 
     def white(self, rows: Coded) -> np.ndarray:
         """The rows in white coordinates."""
