@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from counterpoise.weights.row_blocks import HeldRows, RowBlocks
+from counterpoise.weights.row_blocks import HeldRows, RowBlocks, slices
 
 # The variance of a white coordinate among a part of the rows from which they can tell of it.
 LEAST_SEEN = 0.5
@@ -50,11 +50,13 @@ def calibrate_many(
     base: np.ndarray,
     targets: np.ndarray,
     softness: np.ndarray,
+    described: Described | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """The weights for many base weights and targets at once, one a column, averaging to one.
 
-    They are in single precision, and `out` may be where the base weights are.
+    They are in single precision, in `out` if there is such a place. What `describe` says of the
+    rows is worked out where it is not given.
 
     >>> rows = np.array([[-1.0], [0.0], [1.0]])
     >>> base = np.array([[1.0, 2.0], [1.0, 0.0], [1.0, 1.0]])
@@ -67,20 +69,58 @@ def calibrate_many(
     count, size = made.shape
     if size == 0 or count == 0:
         return whole.base / whole.base.mean(axis=0, dtype=float) if count else whole.base
-    norms, centres, variances = whole.described()
-    part, rough = whole.part(norms, PART_ROWS), whole.part(norms, ROUGH_ROWS)
+    known = describe(made, whole.base) if described is None else described
+    part, rough = whole.part(known.norms, PART_ROWS), whole.part(known.norms, ROUGH_ROWS)
     # What hardly varies among the rows of a column, they cannot be asked to match.
-    soft = softness[:, None] + (variances < LEAST_SEEN)
+    soft = softness[:, None] + (known.variances < LEAST_SEEN)
     thetas = np.zeros(targets.shape)
     enough = float(np.clip(ENOUGH * targets.var(axis=1).sum(), LEAST_ENOUGH, MOST_ENOUGH))
+    first = [rough] * ROUGH_STEPS + [part]
     if len(part.base) < count:
         # The way from the base weights' means to the target is that of all rows.
-        target = targets - centres + part.described()[1]
-        thetas = _solve(target, soft, part, [rough] * ROUGH_STEPS + [part], thetas, MOST_ENOUGH)
-        thetas = _solve(targets, soft, whole, [part], thetas, enough)
-    else:
-        thetas = _solve(targets, soft, whole, [rough] * ROUGH_STEPS + [part], thetas, enough)
-    return whole.weights(thetas, out)
+        target = targets - known.means + describe(part.rows, part.base).means
+        thetas, _ = _solve(target, soft, part, first, thetas, MOST_ENOUGH)
+        first = [part]
+    found = np.empty_like(whole.base) if out is None else out
+    thetas, stayed = _solve(targets, soft, whole, first, thetas, enough, found)
+    if len(stayed):
+        whole.tilted(thetas[:, stayed], stayed, found)
+    return found
+
+
+class Described(NamedTuple):
+    """What is to be known of rows and their base weights, from one pass over them.
+
+    The squared norm of each row; means and variances under the base weights, a column each; and
+    how far the means under other weights, a column each, are from those under given ones.
+    """
+
+    norms: np.ndarray
+    means: np.ndarray
+    variances: np.ndarray
+    shifts: np.ndarray
+
+
+def describe(
+    rows: RowBlocks,
+    base: np.ndarray,
+    others: np.ndarray | None = None,
+    given: np.ndarray | None = None,
+) -> Described:
+    """The rows and their base weights, and if there are `others`, averaging to one, those."""
+    norms = np.empty(len(base))
+    sums, squared, shifts = np.zeros((3, rows.shape[1], base.shape[1]))
+    for place, some in rows.blocks():
+        squares = some**2
+        norms[place] = squares.sum(axis=1)
+        sums += some.T @ base[place]
+        squared += squares.T @ base[place]
+        if others is not None and given is not None:
+            moved = others[place] - given[place, None]
+            shifts += some.T @ moved.astype(np.float32, copy=False)
+    totals = base.sum(axis=0, dtype=float)
+    means = sums / totals
+    return Described(norms, means, squared / totals - means**2, shifts / len(base))
 
 
 class _Tilted(NamedTuple):
@@ -97,19 +137,6 @@ class _Weighted:
     rows: RowBlocks
     base: np.ndarray
 
-    def described(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The squared norm of each row, and means and variances under the base weights."""
-        norms = np.empty(len(self.base))
-        sums, squared = np.zeros((2, self.rows.shape[1], self.base.shape[1]))
-        for place, rows in self.rows.blocks():
-            squares = rows**2
-            norms[place] = squares.sum(axis=1)
-            sums += rows.T @ self.base[place]
-            squared += squares.T @ self.base[place]
-        totals = self.base.sum(axis=0, dtype=float)
-        means = sums / totals
-        return norms, means, squared / totals - means**2
-
     def part(self, norms: np.ndarray, about: int) -> _Weighted:
         """About so many rows in memory, those that can move means most with more chance."""
         if len(self.base) < 2 * about:
@@ -120,12 +147,20 @@ class _Weighted:
         places, scale = _chosen(norms, about)
         return _Weighted(HeldRows(self.rows.take(places)), self.base[places] * scale[:, None])
 
-    def tilted(self, thetas: np.ndarray, which: np.ndarray) -> _Tilted:
-        """In one pass: the sums are scaled down where a block has a larger exponent than before."""
-        single, count = thetas.astype(np.float32), len(which)
+    def tilted(
+        self, thetas: np.ndarray, which: np.ndarray, out: np.ndarray | None = None
+    ) -> _Tilted:
+        """In one pass: the sums are scaled down where a block has a larger exponent than before.
+
+        The tilted weights of these columns, averaging to one, go to their places in `out`.
+        """
+        turn, offsets, count = self.rows.turn, 0.0, len(which)
+        vectors = thetas if turn is None else turn.vectors(thetas)[0]
+        single = vectors.astype(np.float32)
         top = np.full(count, BOTTOM)
-        sizes, totals, sums = np.zeros(count), np.zeros(count), np.zeros(thetas.shape)
-        for place, rows in self.rows.blocks():
+        sizes, totals, sums = np.zeros(count), np.zeros(count), np.zeros(vectors.shape)
+        tops = list[np.ndarray]()
+        for place, rows in self.rows.raw_blocks():
             weights, base = rows @ single, _columns(self.base[place], which)
             # The largest among the rows that there are in a column: they cannot all vanish.
             weights[base == 0] = BOTTOM
@@ -139,23 +174,17 @@ class _Weighted:
             totals += base.sum(axis=0)
             sums *= scale
             sums += rows.T @ weights
-        return _Tilted(top + np.log(sizes / totals), sums / sizes)
-
-    def weights(self, thetas: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """The tilted weights, averaging to one."""
-        single, everything = thetas.astype(np.float32), np.arange(thetas.shape[1])
-        logs = self.tilted(thetas, everything).logs.astype(np.float32)
-        means = self.base.mean(axis=0, dtype=float)
-        found = np.empty_like(self.base) if out is None else out
-        for place, rows in self.rows.blocks():
-            base = self.base[place]
-            exponents = rows @ single - logs
-            exponents[base == 0] = BOTTOM
-            np.exp(exponents, out=exponents)
-            found[place] = base * exponents
-        found /= means.astype(np.float32)
-        found /= found.mean(axis=0, dtype=float).astype(np.float32)
-        return found
+            if out is not None:
+                _set_columns(out, place, which, weights)
+                tops.append(top)
+        if out is not None:
+            mean = sizes / len(self.base)
+            for place, before in zip(slices(len(self.base)), tops, strict=True):
+                scale = np.exp((before - top).astype(float)) / mean
+                _set_columns(out, place, which, _columns(out[place], which) * scale)
+        if turn is not None:
+            offsets, sums = turn.vectors(thetas)[1], turn.sums(sums, sizes)
+        return _Tilted(top - offsets + np.log(sizes / totals), sums / sizes)
 
     def hessians(self, thetas: np.ndarray, soft: np.ndarray, which: np.ndarray) -> _Hessians:
         """The Hessians of these columns."""
@@ -299,10 +328,15 @@ def _solve(
     parts: list[_Weighted],
     thetas: np.ndarray,
     enough: float,
-) -> np.ndarray:
-    """Newton's method from these thetas; gradients are of the whole, Hessians of a part a step."""
-    thetas, left = thetas.copy(), np.arange(thetas.shape[1])
-    values, means = _dual(whole, targets, soft, thetas, left)
+    out: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Newton's method from these thetas; gradients are of the whole, Hessians of a part a step.
+
+    The weights go to `out`, except those of columns that took their last steps in vain, which are
+    returned with the thetas.
+    """
+    thetas, left, stayed = thetas.copy(), np.arange(thetas.shape[1]), list[int]()
+    values, means = _dual(whole, targets, soft, thetas, left, out)
     for step in range(STEPS):
         part = parts[min(step, len(parts) - 1)]
         gradients = means - targets[:, left] + soft[:, left] * thetas[:, left]
@@ -317,7 +351,7 @@ def _solve(
         trying, length, means = np.arange(len(left)), 1.0, np.empty_like(gradients)
         for _ in range(TRIES):
             tried = thetas[:, left[trying]] + length * moves[:, trying]
-            tried_values, tried_means = _dual(whole, targets, soft, tried, left[trying])
+            tried_values, tried_means = _dual(whole, targets, soft, tried, left[trying], out)
             good = tried_values <= values[trying] - 0.1 * length * decrements[trying] + ROUNDING
             done = trying[good]
             thetas[:, left[done]], values[done] = tried[:, good], tried_values[good]
@@ -325,16 +359,22 @@ def _solve(
             trying, length = trying[~good], length / 4
             if len(trying) == 0:
                 break
+        stayed += left[trying].tolist()
         left, values = np.delete(left, trying), np.delete(values, trying)
         means = np.delete(means, trying, axis=1)
-    return thetas
+    return thetas, np.array(stayed, dtype=int)
 
 
 def _dual(
-    whole: _Weighted, targets: np.ndarray, soft: np.ndarray, thetas: np.ndarray, which: np.ndarray
+    whole: _Weighted,
+    targets: np.ndarray,
+    soft: np.ndarray,
+    thetas: np.ndarray,
+    which: np.ndarray,
+    out: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The values of the dual, and the means that its gradients are made of."""
-    found = whole.tilted(thetas, which)
+    found = whole.tilted(thetas, which, out)
     values = found.logs - (thetas * targets[:, which]).sum(axis=0)
     return values + 0.5 * (soft[:, which] * thetas**2).sum(axis=0), found.means
 
@@ -359,3 +399,10 @@ def _chosen(norms: np.ndarray, about: int) -> tuple[np.ndarray, np.ndarray]:
 def _columns(values: np.ndarray, which: np.ndarray) -> np.ndarray:
     """These columns, without a copy if they are all."""
     return values if len(which) == values.shape[1] else values[:, which]
+
+
+def _set_columns(values: np.ndarray, place: slice, which: np.ndarray, columns: np.ndarray) -> None:
+    if len(which) == values.shape[1]:
+        values[place] = columns
+    else:
+        values[place, which] = columns

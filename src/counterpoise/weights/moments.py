@@ -45,7 +45,7 @@ from counterpoise.weights.choose_features import choose_features
 from counterpoise.weights.features import Features, Recipe, checked_recipe
 from counterpoise.weights.fine_cells import FineCells
 from counterpoise.weights.knowledge import is_measured, plausible_variances
-from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many
+from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many, describe
 from counterpoise.weights.protocol import (
     WEIGHTERS,
     Redrawable,
@@ -53,7 +53,7 @@ from counterpoise.weights.protocol import (
     coded_rows,
     pay_for_total,
 )
-from counterpoise.weights.row_blocks import MadeRows, RowBlocks
+from counterpoise.weights.row_blocks import MadeRows, RowBlocks, Turn
 from counterpoise.weights.shrinkage import Shrinkage, shrink
 from counterpoise.weights.standardise import PRIORITY, Standardised, chunks
 from counterpoise.weights.weights import Weights
@@ -89,7 +89,7 @@ GIVES_WAY = 0.01
 # Above this many numbers, the whitened rows are kept in single precision.
 SINGLE_PRECISION = 20_000_000
 # Above this many, those of replicates are made again at every pass.
-MOST_HELD = 60_000_000
+MOST_HELD = 150_000_000
 
 
 @WEIGHTERS.register("moments")
@@ -334,7 +334,9 @@ class MomentModel:
         white = self.white(rows)
         target = self.trust @ self.differences
         least = min(LEAST_FRACTION, private_rows / max(1, len(rows)))
-        softness, theta = _hardest(thinned(white), target, self.softness, loose, least)
+        # Single precision will do for the way there.
+        some = thinned(white).astype(np.float32, copy=False)
+        softness, theta = _hardest(some, target, self.softness, loose, least)
         theta = calibrate(white, target, softness, theta)
         while effective_fraction(white, theta) < least and softness.max() < EXTRA_SOFTNESS[0]:
             # A part of the rows was too hopeful of the whole.
@@ -370,13 +372,8 @@ class MomentModel:
         normal = redraws.generator.normal
         # m_r: the means under each replicate's base weights, zero for uniform ones; and how the
         # private means move when the private rows are drawn again
-        centres, sampled = np.zeros((2, size, count))
-        for place, white in rows.blocks():
-            fresh = redraws.resample[place] - redraws.weights[place, None]
-            centres += white.T @ base[place]
-            sampled += white.T @ fresh.astype(np.float32)
-        centres /= base.sum(axis=0, dtype=float)
-        sampled /= len(base)
+        described = describe(rows, base, redraws.resample, redraws.weights)
+        centres, sampled = described.means, described.shifts
         noise = self.noise_scale * normal(size=(len(self.whitening.directions), count))
         shifts = sampled + self.whitening.directions.T @ noise
         believed = self.trust @ (shifts - centres)
@@ -390,18 +387,12 @@ class MomentModel:
         # What the weights could not make up for is known to be there, and not capped.
         spare = yielding * np.sqrt(hidden + self.missed**2)[:, None] * normal(size=(size, count))
         targets = (self.trust @ self.differences)[:, None] + centres + believed + spare
-        return calibrate_many(rows, base, targets, self.softness)
+        return calibrate_many(rows, base, targets, self.softness, described, out=redraws.resample)
 
     def white_rows(self, rows: Coded) -> RowBlocks:
         """The rows in white coordinates and single precision; held, unless they are too many."""
-        directions = self.whitening.directions.astype(np.float32)
-        centre = self.whitening.centre
-
-        def make(some: Coded) -> np.ndarray:
-            found: np.ndarray = (self.standardised(some) - centre).astype(np.float32) @ directions
-            return found
-
-        made = MadeRows(rows, len(self.theta), make)
+        turn = Turn(self.whitening.centre, self.whitening.directions)
+        made = MadeRows(rows, self.standardised, turn)
         return made if len(rows) * len(self.theta) > MOST_HELD else made.held()
 
     def white(self, rows: Coded) -> np.ndarray:

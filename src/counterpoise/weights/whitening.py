@@ -6,10 +6,10 @@ means of different coordinates can be matched without disturbing each other.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from counterpoise.schema import Coded
 from counterpoise.weights.standardise import Standardised, chunks
@@ -45,22 +45,26 @@ class Whitening:
             second += values.T @ values
         centre = total / max(1, len(rows))
         covariance = second / max(1, len(rows)) - np.outer(centre, centre)
-        directions: np.ndarray = np.zeros((size, size))
-        kept: list[int] = []
-        # Gram and Schmidt in the metric of the covariance
-        for feature in np.argsort(ranks, kind="stable"):
-            found = directions[:, : len(kept)]
-            explained = found.T @ covariance[:, feature]
-            left = covariance[feature, feature] - explained @ explained
-            if left > max(LEAST_VARIANCE * covariance[feature, feature], 1e-9):
-                directions[:, len(kept)] = -(found @ explained)
-                directions[feature, len(kept)] += 1
-                directions[:, len(kept)] /= math.sqrt(left)
-                kept.append(feature)
-        directions = directions[:, : len(kept)]
+        kept, directions = _turned(covariance, np.argsort(ranks, kind="stable"))
         fourth = np.zeros(len(kept))
         for chunk in chunks(rows):
             fourth += (((features(chunk) - centre) @ directions) ** 4).sum(axis=0)
         # Rows that carry a coordinate: N / kurtosis = (sum z^2)^2 / sum z^4
         carried = len(rows) ** 2 >= LEAST_ROWS * fourth
         return cls(centre, directions[:, carried], blocks[kept][carried])
+
+
+def _turned(covariance: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Gram and Schmidt in the metric of the covariance: the features kept, and the directions."""
+    left, kept = covariance.copy(), list[int]()
+    for feature in order:
+        variance = left[feature, feature]
+        if variance > max(LEAST_VARIANCE * covariance[feature, feature], 1e-9):
+            explained = left[feature] / np.sqrt(variance)
+            left -= explained[:, None] * explained
+            kept.append(int(feature))
+    # With C = L L' of those that are kept, D = L'^-1 has D' C D = 1 and is triangular.
+    lower = np.linalg.cholesky(covariance[np.ix_(kept, kept)])
+    directions = np.zeros((len(covariance), len(kept)))
+    directions[kept] = linalg.solve_triangular(lower, np.eye(len(kept)), lower=True).T
+    return np.array(kept, dtype=int), directions
