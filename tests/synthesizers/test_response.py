@@ -9,7 +9,7 @@ from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import Aim, Marginals
 from counterpoise.synthesizers.graphical import Measurement, fit
 from counterpoise.synthesizers.graphical.fit import combine
-from counterpoise.synthesizers.redraw import Remeasurement, Table, rake
+from counterpoise.synthesizers.redraw import Remeasurement, Table, cell_totals, rake
 from counterpoise.synthesizers.response import Response, _centred_values
 from counterpoise.vault import Budget, Vault
 
@@ -99,15 +99,32 @@ def test_fresh_samples_and_noise_shift_the_counts():
 def test_raked_weights_have_the_totals_of_the_tables():
     generator = np.random.default_rng(0)
     cells = [generator.integers(0, 4, 5000), generator.integers(0, 3, 5000)]
-    tables = [np.array([1.0, 2.0, 3.0, 4.0]), np.array([5.0, 3.0, 2.0])]
-    found = rake(generator.uniform(0.5, 2, 5000), cells, tables)
-    assert found.mean() == pytest.approx(1.0)
+    tables = [np.array([[1.0, 2.0, 3.0, 4.0], [4.0, 1.0, 1.0, 4.0]]).T]
+    tables.append(np.array([[5.0, 3.0, 2.0], [2.0, 2.0, 6.0]]).T)
+    found = rake(generator.uniform(0.5, 2, (5000, 2)), cells, tables)
+    assert found.mean(axis=0) == pytest.approx([1.0, 1.0])
     for cell, table in zip(cells, tables, strict=True):
-        assert np.bincount(cell, found) / 5000 == pytest.approx(table / 10, rel=0.02)
+        assert cell_totals(cell, len(table), found) / 5000 == pytest.approx(table / 10, rel=0.02)
+        # Single precision is enough where the tables are in proportion to the rows.
+        single = rake(found.astype(np.float32), cells, [500 * each for each in tables])
+        assert single == pytest.approx(found, rel=0.01)
+
+
+def test_totals_of_cells_are_those_of_one_column_after_the_other():
+    generator = np.random.default_rng(1)
+    cells, weights = generator.integers(0, 7, 10_000), generator.uniform(size=(10_000, 3))
+    found = cell_totals(cells, 9, weights.astype(np.float32))
+    expected = np.stack([np.bincount(cells, column, minlength=9) for column in weights.T], axis=1)
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 def test_nothing_to_rake_to_leaves_rows_alike():
-    assert rake(np.zeros(3), [np.array([0, 0, 1])], [np.array([1.0, 1.0])]).tolist() == [1, 1, 1]
+    weights, table = (
+        np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 1.0]]),
+        np.array([[1.0, 2.0], [1.0, 2.0]]),
+    )
+    found = rake(weights, [np.array([0, 0, 1])], [table])
+    assert found.T.tolist() == [[1, 1, 1], [1.5, 0, 1.5]]
 
 
 @pytest.mark.parametrize(("rows", "cells"), [(40, 90), (90, 40)])

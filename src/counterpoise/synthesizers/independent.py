@@ -93,11 +93,11 @@ class IndependentModel:
         ]
         counts = self.rows * np.concatenate(chances)[:, None] + again.shifts(tables)
         ends = np.cumsum([table.size for table in tables])[:-1]
-        found = np.empty(base.shape, dtype=np.float32)
-        for replicate, column in enumerate(counts.T):
-            redrawn = [_probabilities(part) for part in np.split(column, ends)]
-            found[:, replicate] = rake(base[:, replicate], list(codes.T), redrawn)
-        return found
+        redrawn = [
+            len(base) * np.stack([_probabilities(column) for column in part.T], axis=1)
+            for part in np.split(counts, ends)
+        ]
+        return rake(base.astype(np.float32), list(codes.T), redrawn)
 
     def to_arrays(self) -> Mapping[str, np.ndarray]:
         """The noisy counts, by column number, and their noise."""

@@ -79,11 +79,10 @@ class Response:
         counts = np.maximum(self.expected[:, None] + self._moves(changes), 0.0)
         starts = np.concatenate([[0], np.cumsum([table.size for table in self.tables])])
         cells = [self.tables[i].cells for i in self.largest]
-        found = np.empty(base.shape, dtype=np.float32)
-        for column in range(base.shape[1]):
-            targets = [counts[starts[i] : starts[i + 1], column] for i in self.largest]
-            found[:, column] = rake(base[:, column], cells, targets)
-        return found
+        # The tables in proportion to the rows, so that single precision is enough.
+        counts *= len(base) / max(self.total, 1.0)
+        targets = [counts[starts[i] : starts[i + 1]] for i in self.largest]
+        return rake(base.astype(np.float32), cells, targets)
 
     def _moves(self, changes: np.ndarray) -> np.ndarray:
         """How the counts of all cells move: n C dtheta."""

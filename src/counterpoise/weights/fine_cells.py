@@ -17,6 +17,8 @@ import numpy as np
 
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.shape import places_within
+from counterpoise.synthesizers.redraw import cell_totals, multiply_by_cell
+from counterpoise.weights.row_blocks import slices
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,21 +104,33 @@ class FineColumn:
         noise *= relative[:, None] ** 2
         leaning = generator.normal(size=(count, replicates)) * self.slopes[:, None]
         np.clip(leaning, -1.0, 1.0, out=leaning)
-        found = np.empty_like(base)
-        for replicate in range(replicates):
-            fresh = np.bincount(self.pieces, resample[:, replicate], minlength=count + 1)[:count]
-            moved = noise[:, replicate] + (fresh - before) / (held * max(present, 1.0))
-            factor = np.append(np.maximum(moved, 0.0), 1.0)[self.pieces]
-            factor *= 1 + np.append(leaning[:, replicate], 0.0)[self.pieces] * self.places
-            found[:, replicate] = self._within_bins(base[:, replicate], factor)
-        return found
+        fresh = cell_totals(self.pieces, count + 1, resample)[:count]
+        moved = noise + (fresh - before[:, None]) / (held * max(present, 1.0))[:, None]
+        ones = np.ones((1, replicates))
+        factors = np.concatenate([np.maximum(moved, 0.0), ones]).astype(base.dtype)
+        leaning = np.concatenate([leaning, 0 * ones]).astype(base.dtype)
+        return self._within_bins(base, factors, leaning if self.slopes.any() else None)
 
-    def _within_bins(self, base: np.ndarray, factor: np.ndarray) -> np.ndarray:
-        """The base weights times these factors, with the same totals in every bin."""
-        product = base * factor
-        totals, made = np.bincount(self.bins, base), np.bincount(self.bins, product)
+    def _within_bins(
+        self, base: np.ndarray, factors: np.ndarray, leaning: np.ndarray | None
+    ) -> np.ndarray:
+        """The base weights times the factors of their pieces, with the same totals in every bin."""
+        product = base.copy()
+        for place in slices(len(base)):
+            pieces = self.pieces[place]
+            product[place] *= factors[pieces]
+            if leaning is not None:
+                product[place] *= 1 + leaning[pieces] * self.places[place, None].astype(base.dtype)
+        bins = int(self.bins.max(initial=-1)) + 1
+        totals = cell_totals(self.bins, bins, base)
+        made = cell_totals(self.bins, bins, product)
         kept = np.divide(totals, made, out=np.ones_like(totals), where=made > 0)
-        return np.where(made[self.bins] > 0, product * kept[self.bins], base)
+        multiply_by_cell(product, self.bins, kept)
+        # A bin that came out empty stays as it was.
+        for place in slices(len(base)):
+            lost = (made <= 0)[self.bins[place]]
+            product[place][lost] = base[place][lost]
+        return product
 
 
 @dataclass(frozen=True, eq=False)

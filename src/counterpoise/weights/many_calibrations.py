@@ -154,7 +154,7 @@ class _Weighted:
 
         The tilted weights of these columns, averaging to one, go to their places in `out`.
         """
-        turn, offsets, count = self.rows.turn, 0.0, len(which)
+        turn, count = self.rows.turn, len(which)
         vectors = thetas if turn is None else turn.vectors(thetas)[0]
         single = vectors.astype(np.float32)
         top = np.full(count, BOTTOM)
@@ -182,9 +182,10 @@ class _Weighted:
             for place, before in zip(slices(len(self.base)), tops, strict=True):
                 scale = np.exp((before - top).astype(float)) / mean
                 _set_columns(out, place, which, _columns(out[place], which) * scale)
-        if turn is not None:
-            offsets, sums = turn.vectors(thetas)[1], turn.sums(sums, sizes)
-        return _Tilted(top - offsets + np.log(sizes / totals), sums / sizes)
+        logs = top + np.log(sizes / totals)
+        if turn is None:
+            return _Tilted(logs, sums / sizes)
+        return _Tilted(logs - turn.vectors(thetas)[1], turn.sums(sums, sizes) / sizes)
 
     def hessians(self, thetas: np.ndarray, soft: np.ndarray, which: np.ndarray) -> _Hessians:
         """The Hessians of these columns."""

@@ -48,8 +48,8 @@ class RowBlocks(Protocol):
 class Turn:
     """Rows z = (f - centre) D of raw rows f.
 
-    Products with few vectors are cheaper with the raw rows: z.theta = f.(D theta) - centre.(D theta),
-    and sums of z are those of f turned.
+    Products with few vectors are cheaper with the raw rows: z.theta = f.t - centre.t for
+    t = D theta, and sums of z are those of f turned.
     """
 
     centre: np.ndarray
