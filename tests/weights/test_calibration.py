@@ -1,17 +1,20 @@
 """Calibration: the stated optimum, by one way or another, for one target or many."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from counterpoise.weights import calibration
+from counterpoise.schema import Column, Schema
+from counterpoise.weights import calibration, row_blocks
 from counterpoise.weights.calibration import (
     calibrate,
     effective_fraction,
     tilted_mean,
     weighted_moments,
 )
+from counterpoise.weights.row_blocks import MadeRows, Turn
 
 TINY = np.full(3, 1e-10)
 
@@ -114,7 +117,7 @@ def test_a_part_that_misleads_gives_the_same_too(monkeypatch):
 
 
 def test_moments_are_those_of_the_tilted_rows(monkeypatch):
-    monkeypatch.setattr(calibration, "CHUNK_ROWS", 64)
+    monkeypatch.setattr(row_blocks, "BLOCK_ROWS", 64)
     rows, theta = made(), np.array([0.3, -0.2, 0.5])
     weights = weights_of(rows, theta)
     mean, covariance = weighted_moments(rows, theta)
@@ -142,3 +145,23 @@ def test_a_start_that_a_part_made_too_far_is_not_followed(monkeypatch):
     assert abs(start[0]) > 1e3
     weights = weights_of(rows, calibrate(rows, target, softness, start))
     assert weights @ rows == pytest.approx(target, abs=1e-3)
+
+
+def test_rows_that_are_made_at_every_pass_have_the_same_solution(monkeypatch):
+    """Raw rows are not centred, and are turned; the solution is that of the turned ones."""
+    monkeypatch.setattr(calibration, "FIRST_ROWS", 200)
+    generator = np.random.default_rng(0)
+    raw = made(5000) @ generator.normal(size=(3, 3)) + [1.0, -2.0, 0.5]
+    turn = Turn(raw.mean(axis=0), np.linalg.inv(np.linalg.cholesky(np.cov(raw.T))).T)
+    schema = Schema([Column.integer("place", 0, 4999, bins=5000)])
+    coded = schema.encode(pd.DataFrame({"place": np.arange(5000)}))
+    rows = MadeRows(coded, lambda some: raw[some.codes[:, 0]], turn)
+    white, target = (raw - turn.centre) @ turn.directions, np.array([0.3, 0.1, -0.2])
+    theta = calibrate(rows, target, TINY)
+    assert theta == pytest.approx(calibrate(white, target, TINY), abs=1e-4)
+    assert tilted_mean(white, theta) == pytest.approx(target, abs=1e-4)
+    assert effective_fraction(rows, theta) == pytest.approx(effective_fraction(white, theta))
+    for found, expected in zip(
+        weighted_moments(rows, theta), weighted_moments(white, theta), strict=True
+    ):
+        assert found == pytest.approx(expected, abs=1e-4)

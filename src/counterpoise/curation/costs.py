@@ -20,9 +20,10 @@ from counterpoise.synthesizers.aim import NOISE_A_CELL, USEFUL_NOISE
 from counterpoise.synthesizers.graphical import Domain
 from counterpoise.synthesizers.graphical.cost import predict_cost
 from counterpoise.synthesizers.workload import all_cliques
-from counterpoise.weights.calibration import CHUNK_ROWS, FIRST_ROWS
+from counterpoise.weights.calibration import FIRST_ROWS
 from counterpoise.weights.many_calibrations import PART_ROWS as OWN_ROWS
 from counterpoise.weights.moments import SINGLE_PRECISION
+from counterpoise.weights.standardise import CHUNK_ROWS
 
 # Python and the libraries, before anything is read.
 BYTES_TO_START = 245_000_000

@@ -15,12 +15,13 @@ a few gradients over all of them are enough.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from counterpoise.weights.row_blocks import HeldRows, RowBlocks
 from counterpoise.weights.standardise import spread
 
-CHUNK_ROWS = 32_768
 FIRST_ROWS = 10_000  # where the solution starts, when there are several times as many rows
 MOST_STEPS = 60
 STEPS_WITH_A_HESSIAN = 20  # before another is worked out
@@ -28,7 +29,10 @@ GAIN = 0.1  # the part of the Newton decrement that a step may leave before that
 
 
 def calibrate(
-    rows: np.ndarray, target: np.ndarray, softness: np.ndarray, start: np.ndarray | None = None
+    rows: np.ndarray | RowBlocks,
+    target: np.ndarray,
+    softness: np.ndarray,
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """The theta of uniform base weights: row i has the weight exp(rows[i].theta).
 
@@ -39,42 +43,45 @@ def calibrate(
     array([0.5])
     """
     theta = np.zeros(rows.shape[1]) if start is None else start
-    if rows.shape[1] == 0 or len(rows) == 0:
+    if rows.shape[1] == 0 or rows.shape[0] == 0:
         return theta
-    part = thinned(rows)
-    if start is None or len(part) == len(rows):
-        theta = _newton(part, target, softness, theta)
-    if len(part) == len(rows):
+    part, whole = thinned(rows), _blocks(rows)
+    if start is None or len(part) == rows.shape[0]:
+        theta = _newton(_blocks(part), target, softness, theta)
+    if len(part) == rows.shape[0]:
         return theta
     # A part of the rows may know little of what is rare, and its Hessian as little. Then that of
-    # all rows is worked out, once or twice.
+    # all rows is worked out, once or twice. Where these are made at every pass, at once.
     at_zero = np.zeros_like(theta)
-    if _dual(rows, target, softness, theta)[0] > _dual(rows, target, softness, at_zero)[0]:
-        theta, part = at_zero, rows
-    for some in (part, rows, rows):
-        _, covariance = weighted_moments(some, theta)
-        theta, converged = _descend(rows, target, softness, theta, covariance)
+    some = whole if whole.turn is not None else _blocks(part)
+    if _dual(whole, target, softness, theta)[0] > _dual(whole, target, softness, at_zero)[0]:
+        theta, some = at_zero, whole
+    for known in (some, whole, whole):
+        _, covariance = weighted_moments(known, theta)
+        theta, converged = _descend(whole, target, softness, theta, covariance)
         if converged:
             return theta
-    return _newton(rows, target, softness, theta)
+    return _newton(whole, target, softness, theta)
 
 
-def thinned(rows: np.ndarray, about: int | None = None) -> np.ndarray:
+def thinned(rows: np.ndarray | RowBlocks, about: int | None = None) -> np.ndarray:
     """Some of the rows when there are very many; else all."""
-    chosen = spread(len(rows), about or FIRST_ROWS)
-    return rows if len(chosen) == len(rows) else rows[chosen]
+    chosen = spread(rows.shape[0], about or FIRST_ROWS)
+    if isinstance(rows, np.ndarray) and len(chosen) == len(rows):
+        return rows
+    return _blocks(rows).take(chosen)
 
 
-def effective_fraction(rows: np.ndarray, theta: np.ndarray) -> float:
+def effective_fraction(rows: np.ndarray | RowBlocks, theta: np.ndarray) -> float:
     """Kish's effective sample size of the weights exp(rows.theta), as a part of the rows."""
-    if len(rows) == 0:
+    if rows.shape[0] == 0:
         return 1.0
-    shares, _ = _tilt(rows, theta)
-    return float(1 / (len(rows) * (shares**2).sum()))
+    found = _tilted(_blocks(rows), theta)
+    return found.size**2 / (rows.shape[0] * found.square)
 
 
 def _newton(
-    rows: np.ndarray, target: np.ndarray, softness: np.ndarray, theta: np.ndarray
+    rows: RowBlocks, target: np.ndarray, softness: np.ndarray, theta: np.ndarray
 ) -> np.ndarray:
     """Newton's method, with another Hessian whenever the last one brought too little."""
     value, mean = _dual(rows, target, softness, theta)
@@ -101,7 +108,7 @@ def _newton(
 
 
 def _descend(
-    rows: np.ndarray,
+    rows: RowBlocks,
     target: np.ndarray,
     softness: np.ndarray,
     theta: np.ndarray,
@@ -129,9 +136,10 @@ def _descend(
     return theta, False
 
 
-def _precision(rows: np.ndarray) -> tuple[float, float]:
+def _precision(rows: RowBlocks) -> tuple[float, float]:
     """The Newton decrement (double of what is left to gain) to stop at, and the dual's rounding."""
-    return (1e-12, 1e-13) if rows.dtype == np.float64 else (1e-9, 1e-7)
+    double = isinstance(rows, HeldRows) and rows.values.dtype == np.float64
+    return (1e-12, 1e-13) if double else (1e-9, 1e-7)
 
 
 def _step(hessian: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, float]:
@@ -149,51 +157,69 @@ def solve(hessian: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.asarray(np.linalg.lstsq(hessian, right)[0])
 
 
-def _tilt(rows: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, float]:
-    """The weights exp(rows.theta), adding up to one, and the logarithm of what they added up to."""
-    exponents = (rows @ theta.astype(rows.dtype)).astype(float)
-    top = float(exponents.max(initial=-np.inf))
-    weights = np.exp(exponents - top)
-    total = float(weights.sum())
-    return weights / total, top + math.log(total)
+class _Tilted(NamedTuple):
+    """The weights exp(rows.theta - top), as what they add up to."""
+
+    top: float
+    size: float
+    square: float
+    sums: np.ndarray  # of the rows
+    second: np.ndarray | None  # of their products
+
+
+def _blocks(rows: np.ndarray | RowBlocks) -> RowBlocks:
+    return HeldRows(rows) if isinstance(rows, np.ndarray) else rows
+
+
+def _tilted(rows: RowBlocks, theta: np.ndarray, products: bool = False) -> _Tilted:
+    """In one pass: what is added up so far is scaled down when a larger exponent is found."""
+    vector, offset = (theta, 0.0) if rows.turn is None else rows.turn.vectors(theta)
+    top, size, square = -math.inf, 0.0, 0.0
+    sums = np.zeros(len(vector))
+    second = np.zeros((len(vector), len(vector))) if products else None
+    for _, some in rows.raw_blocks():
+        exponents = (some @ vector.astype(some.dtype)).astype(float)
+        larger = max(top, float(exponents.max()))
+        scale, top = math.exp(top - larger), larger
+        weights = np.exp(exponents - top)
+        size, square = size * scale + float(weights.sum()), square * scale**2 + weights @ weights
+        sums = sums * scale + weights.astype(some.dtype) @ some
+        if second is not None:
+            scaled = some * np.sqrt(weights).astype(some.dtype)[:, None]
+            # numpy sees the symmetry and does half the work
+            second = second * scale + scaled.T @ scaled
+    if rows.turn is not None:
+        centre, directions = rows.turn.centre, rows.turn.directions
+        if second is not None:
+            crossed = np.outer(sums, centre)
+            second = second - crossed - crossed.T + size * np.outer(centre, centre)
+            second = directions.T @ second @ directions
+        sums = rows.turn.sums(sums[:, None], np.array([size]))[:, 0]
+    return _Tilted(top - float(offset), size, float(square), sums, second)
 
 
 def _dual(
-    rows: np.ndarray, target: np.ndarray, softness: np.ndarray, theta: np.ndarray
+    rows: RowBlocks, target: np.ndarray, softness: np.ndarray, theta: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """The dual, and the weighted mean that its gradient is made of."""
-    weights, log_total = _tilt(rows, theta)
-    value = log_total - math.log(len(rows)) - float(theta @ target)
-    return value + 0.5 * float(softness @ theta**2), weighted_mean(rows, weights)
+    found = _tilted(rows, theta)
+    value = found.top + math.log(found.size / rows.shape[0]) - float(theta @ target)
+    return value + 0.5 * float(softness @ theta**2), found.sums / found.size
 
 
-def weighted_mean(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The mean under weights that add up to one; in double precision from chunk to chunk."""
-    mean = np.zeros(rows.shape[1])
-    for start in range(0, len(rows), CHUNK_ROWS):
-        part = slice(start, start + CHUNK_ROWS)
-        mean += weights[part].astype(rows.dtype) @ rows[part]
-    return mean
-
-
-def tilted_mean(rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def tilted_mean(rows: np.ndarray | RowBlocks, theta: np.ndarray) -> np.ndarray:
     """The mean of the rows under the weights exp(rows.theta); zero for no rows."""
-    if len(rows) == 0:
+    if rows.shape[0] == 0:
         return np.zeros(rows.shape[1])
-    return weighted_mean(rows, _tilt(rows, theta)[0])
+    found = _tilted(_blocks(rows), theta)
+    return found.sums / found.size
 
 
-def weighted_moments(rows: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def weighted_moments(
+    rows: np.ndarray | RowBlocks, theta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of the rows under the weights exp(rows.theta)."""
-    return moments_under(rows, _tilt(rows, theta)[0])
-
-
-def moments_under(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of the rows under weights that add up to one."""
-    mean = weighted_mean(rows, weights)
-    second = np.zeros((len(mean), len(mean)))
-    for start in range(0, len(rows), CHUNK_ROWS):
-        part = slice(start, start + CHUNK_ROWS)
-        scaled = rows[part] * np.sqrt(weights[part]).astype(rows.dtype)[:, None]
-        second += scaled.T @ scaled  # numpy sees the symmetry and does half the work
-    return mean, second - np.outer(mean, mean)
+    found = _tilted(_blocks(rows), theta, products=True)
+    assert found.second is not None
+    mean = found.sums / found.size
+    return mean, found.second / found.size - np.outer(mean, mean)

@@ -36,9 +36,9 @@ from counterpoise.schema import Coded, Schema
 from counterpoise.vault import NoisySums, Share, Vault
 from counterpoise.weights.asked import ask, asked_pairs
 from counterpoise.weights.calibration import (
+    FIRST_ROWS,
     calibrate,
     effective_fraction,
-    thinned,
     tilted_mean,
 )
 from counterpoise.weights.choose_features import choose_features
@@ -53,9 +53,9 @@ from counterpoise.weights.protocol import (
     coded_rows,
     pay_for_total,
 )
-from counterpoise.weights.row_blocks import MadeRows, RowBlocks, Turn
+from counterpoise.weights.row_blocks import HeldRows, MadeRows, RowBlocks, Turn
 from counterpoise.weights.shrinkage import Shrinkage, shrink
-from counterpoise.weights.standardise import PRIORITY, Standardised, chunks
+from counterpoise.weights.standardise import PRIORITY, Standardised, chunks, spread
 from counterpoise.weights.weights import Weights
 from counterpoise.weights.whitening import Whitening
 
@@ -88,7 +88,7 @@ ASKED_DIFFERENCE = 0.2
 GIVES_WAY = 0.01
 # Above this many numbers, the whitened rows are kept in single precision.
 SINGLE_PRECISION = 20_000_000
-# Above this many, those of replicates are made again at every pass.
+# Above this many, they are made again at every pass.
 MOST_HELD = 150_000_000
 
 
@@ -331,11 +331,12 @@ class MomentModel:
         private table, or half the synthetic one: a tilt in many directions at once would cost
         more in variance than it saves in bias.
         """
-        white = self.white(rows)
+        large = len(rows) * len(self.theta) > MOST_HELD
+        white = self.white_rows(rows) if large else HeldRows(self.white(rows))
         target = self.trust @ self.differences
         least = min(LEAST_FRACTION, private_rows / max(1, len(rows)))
         # Single precision will do for the way there.
-        some = thinned(white).astype(np.float32, copy=False)
+        some = white.take(spread(len(rows), FIRST_ROWS)).astype(np.float32, copy=False)
         softness, theta = _hardest(some, target, self.softness, loose, least)
         theta = calibrate(white, target, softness, theta)
         while effective_fraction(white, theta) < least and softness.max() < EXTRA_SOFTNESS[0]:

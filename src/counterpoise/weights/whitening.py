@@ -7,6 +7,7 @@ means of different coordinates can be matched without disturbing each other.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -18,6 +19,8 @@ from counterpoise.weights.standardise import Standardised, chunks
 LEAST_VARIANCE = 1e-3
 # A coordinate that fewer rows than this carry is not matched.
 LEAST_ROWS = 10
+# Above this many numbers, products of features are in single precision; their sums never are.
+SINGLE_PRECISION = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,17 +41,20 @@ class Whitening:
     ) -> Whitening:
         """The coordinates of features in these blocks; the lowest `ranks` stay themselves."""
         size = len(features.names)
+        number: Any = np.float32 if len(rows) * size > SINGLE_PRECISION else np.float64
         total, second = np.zeros(size), np.zeros((size, size))
         for chunk in chunks(rows):
             values = features(chunk)
             total += values.sum(axis=0)
+            values = values.astype(number, copy=False)
             second += values.T @ values
         centre = total / max(1, len(rows))
         covariance = second / max(1, len(rows)) - np.outer(centre, centre)
         kept, directions = _turned(covariance, np.argsort(ranks, kind="stable"))
-        fourth = np.zeros(len(kept))
+        fourth, turned = np.zeros(len(kept)), directions.astype(number)
         for chunk in chunks(rows):
-            fourth += (((features(chunk) - centre) @ directions) ** 4).sum(axis=0)
+            squares = ((features(chunk) - centre).astype(number, copy=False) @ turned) ** 2
+            fourth += np.einsum("ij,ij->j", squares, squares)
         # Rows that carry a coordinate: N / kurtosis = (sum z^2)^2 / sum z^4
         carried = len(rows) ** 2 >= LEAST_ROWS * fourth
         return cls(centre, directions[:, carried], blocks[kept][carried])
