@@ -37,7 +37,7 @@ class Response:
 
     tables: tuple[Table, ...]
     largest: tuple[int, ...]  # the tables that are not in a larger one
-    indicators: sparse.csr_array  # rows x cells
+    indicators: sparse.csr_array  # some of the rows x cells
     expected: np.ndarray  # n p
     penalty: np.ndarray  # tau s^2
     potentials: np.ndarray  # theta
@@ -57,7 +57,9 @@ class Response:
             merged, graph.marginals([part.columns for part in merged]), strict=True
         ):
             places = tuple(codes[:, position[name]] for name in part.columns)
-            tables.append(Table(np.ravel_multi_index(places, table.shape), table.size, part.scale))
+            # Of many rows and tables, these are most of what is held.
+            cells = np.ravel_multi_index(places, table.shape).astype(np.int32)
+            tables.append(Table(cells, table.size, part.scale))
             expected.append(table.reshape(-1))
             penalty.append(np.full(table.size, tau * part.scale**2))
             potential = theta[frozenset(part.columns)].transpose(part.columns).values
@@ -67,7 +69,7 @@ class Response:
         return cls(
             tuple(tables),
             largest,
-            _indicators(tables, len(codes)),
+            _indicators(tables, max(1, len(codes) // MOST_ROWS)),
             np.concatenate(expected),
             np.concatenate(penalty),
             np.concatenate(potentials),
@@ -86,7 +88,7 @@ class Response:
 
     def _moves(self, changes: np.ndarray) -> np.ndarray:
         """How the counts of all cells move: n C dtheta."""
-        rows = self.indicators[:: max(1, self.indicators.shape[0] // MOST_ROWS)]
+        rows = self.indicators
         scale = self.total / max(1, rows.shape[0])
         chosen = np.sort(np.argsort(self.expected)[-MOST_CELLS:])
         part, penalty = rows[:, chosen], self.penalty[chosen]
@@ -126,13 +128,14 @@ def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     return found
 
 
-def _indicators(tables: Sequence[Table], rows: int) -> sparse.csr_array:
-    """A row of zeros and ones for each row: which cell of every table it is in."""
+def _indicators(tables: Sequence[Table], step: int) -> sparse.csr_array:
+    """A row of zeros and ones for every so many rows: which cell of every table each is in."""
     starts = np.concatenate([[0], np.cumsum([table.size for table in tables])])
     columns = np.stack(
-        [table.cells + start for table, start in zip(tables, starts[:-1], strict=True)], axis=1
+        [table.cells[::step] + start for table, start in zip(tables, starts[:-1], strict=True)],
+        axis=1,
     )
-    each = len(tables)
+    rows, each = columns.shape
     return sparse.csr_array(
         (np.ones(rows * each), columns.reshape(-1), np.arange(0, rows * each + 1, each)),
         shape=(rows, int(starts[-1])),

@@ -363,7 +363,7 @@ class MomentModel:
 
         A replicate's base weights say what the synthesizer might have drawn, the resample what
         the private rows might have been. Shrinkage hides a part of the doubt about a difference
-        from both; that part is drawn as well.
+        from both; that part is drawn as well. The weights take the place of the resample.
         """
         rows = self.white_rows(coded_rows(self.schema, synthetic))
         base = redraws.base.astype(np.float32, copy=False)

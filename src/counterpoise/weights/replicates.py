@@ -81,4 +81,4 @@ def replicate_weights(
         fine = FineCells.of(synthesizer.schema, synthetic)
         base = fine.redraw(base, resample, weights, generator)
     redraws = Redraws(base, resample, weights, generator)
-    return model.replicate(synthetic, redraws).astype(np.float32)
+    return model.replicate(synthetic, redraws).astype(np.float32, copy=False)
