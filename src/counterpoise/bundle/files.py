@@ -32,10 +32,11 @@ from counterpoise.bundle.descriptor import (
 from counterpoise.bundle.models import SavedModels
 from counterpoise.bundle.release import WEIGHT, Release
 from counterpoise.bundle.rules import check_card, check_rows, check_weights, refused
+from counterpoise.bundle.saved_replicates import MANY, SavedReplicates
 from counterpoise.disk import as_path, plainly, standing, whole_folder
 from counterpoise.errors import BundleError, CounterpoiseError
 from counterpoise.schema import Schema
-from counterpoise.schema.tables import read_table, write_csv, write_parquet
+from counterpoise.schema.tables import read_table, table_columns, write_csv, write_parquet
 
 
 def write_bundle(
@@ -80,11 +81,21 @@ def load(path: str | Path) -> Release:
             raise BundleError(f"there is no folder {stated}")
         found = read_descriptor(folder)
         with refused(str(folder / TABLE)):
-            written = read_table(folder / TABLE)
-            table, replicates = _understood(written, found.schema, found.replicates)
-            _check_table(table, replicates, found.schema, found.card["rows"])
+            file, names = folder / TABLE, weight_names(found.replicates)
+            if list(table_columns(file)) != [*found.schema.names, *names]:
+                raise BundleError("the table does not have the columns of its schema, and weights")
+            rows, replicates = found.card["rows"], None
+            is_large = rows * found.replicates > MANY
+            written = read_table(file, [*found.schema.names, WEIGHT] if is_large else None)
+            table = _understood(written, found.schema)
+            if found.replicates and not is_large:
+                replicates = written[names[1:]].to_numpy(dtype=np.float32)
+            _check_table(table, replicates, found.schema, rows)
+            if is_large:
+                saved = SavedReplicates.checked(file, names[1:], rows, found.hashes[TABLE])
     models = SavedModels(folder / MODEL, found.hashes[MODEL]) if MODEL in found.hashes else None
-    return Release(table, found.schema, found.card, replicates, models=models)
+    kept: Any = saved if is_large else replicates
+    return Release(table, found.schema, found.card, kept, models=models)
 
 
 def _card_as_written(release: Release) -> dict[str, Any]:
@@ -146,16 +157,10 @@ def _write_text(file: Path, text: str) -> None:
     file.write_bytes(content)
 
 
-def _understood(
-    written: pd.DataFrame, schema: Schema, count: int
-) -> tuple[pd.DataFrame, np.ndarray | None]:
-    """The rows with their weight as the schema has them, and the replicate weights."""
-    weights = weight_names(count)
-    if list(written.columns) != [*schema.names, *weights]:
-        raise BundleError("the table does not have the columns of its schema, and the weights")
+def _understood(written: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The rows with their weight as the schema has them."""
     check_rows(written, schema)
-    table = schema.restore(written.drop(columns=weights[1:]))
-    return table, written[weights[1:]].to_numpy(dtype=np.float32) if count else None
+    return schema.restore(written[[*schema.names, WEIGHT]])
 
 
 def _check_table(

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from counterpoise.bundle.card import guarantee, vouches_for_all, without_sums
+from counterpoise.bundle.saved_replicates import ReadWhenAsked
 from counterpoise.disk import as_path, plainly
 from counterpoise.errors import BundleError, CounterpoiseWarning
 from counterpoise.schema import Schema
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 WEIGHT = "weight"
 
 By = str | Sequence[str] | None
+# Those of a large release are read from its file at the first use.
+READ_WHEN_ASKED: Any = ReadWhenAsked()
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Release:
     table: pd.DataFrame
     schema: Schema
     card: dict[str, Any]
-    replicates: np.ndarray | None = field(default=None, compare=False)
+    replicates: np.ndarray | None = field(default=READ_WHEN_ASKED, compare=False)
     accepted: bool = False
     models: Models | SavedModels | None = field(default=None, repr=False, compare=False)
     work: Path | None = field(default=None, repr=False, compare=False)

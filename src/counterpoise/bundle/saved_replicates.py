@@ -1,0 +1,92 @@
+"""Replicate weights that stay in their file until somebody asks for them.
+
+They are most of a large release: 80 columns beside its table. Loading holds them to the same rules
+as those of a small one, by what the file's columns add up to, and leaves them there; the first
+estimate reads them. A file that is not the one which was checked by then has to have the checksum
+that was stated.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counterpoise.bundle.rules import refused
+from counterpoise.disk import hash_of, plainly
+from counterpoise.errors import BundleError
+from counterpoise.schema.files import as_relation, connect, errors_of
+from counterpoise.schema.quoting import quote_name
+from counterpoise.schema.tables import read_table
+
+WHAT = "the replicate weights of the table"
+# With fewer numbers than this they are read at once, and the folder may then go.
+MANY = 8_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class SavedReplicates:
+    """The columns of a table's file, of which `hash` is stated; the file is as it was checked."""
+
+    file: Path
+    names: tuple[str, ...]
+    rows: int
+    hash: str
+    stamp: tuple[int, ...]
+
+    @classmethod
+    def checked(cls, file: Path, names: list[str], rows: int, stated: str) -> SavedReplicates:
+        """Refuse what is not one finite number from zero for each row, with some above zero."""
+        stamp = _stamp(file)
+        asked = [
+            f"{what}({quote_name(name)}::DOUBLE)"
+            for name in names
+            for what in ("count", "min", "max", "sum")
+        ]
+        with errors_of(file), connect() as connection:
+            [found] = as_relation(file, connection).aggregate(", ".join(asked)).fetchall()
+        counts, least, most, sums = np.array(found, dtype=float).reshape(-1, 4).T
+        if (counts != rows).any():
+            raise BundleError(f"{WHAT}: expected finite numbers from zero")
+        if rows and not (np.isfinite(most).all() and (least >= 0).all()):
+            raise BundleError(f"{WHAT}: expected finite numbers from zero")
+        if rows and not (sums > 0).all():
+            raise BundleError(f"{WHAT}: expected some above zero")
+        return cls(file, tuple(names), rows, stated, stamp)
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """The weights, rows x R; read once."""
+        with plainly(self.file, "read"), refused(str(self.file)):
+            if not self.file.is_file():
+                raise BundleError(f"{self.file} is no longer there; load the release again")
+            if _stamp(self.file) != self.stamp and hash_of(self.file) != self.hash:
+                raise BundleError(f"{self.file} was changed; get the release again")
+            table = read_table(self.file, list(self.names))
+            return table[list(self.names)].to_numpy(dtype=np.float32)
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    found = os.stat(file)
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+class ReadWhenAsked:
+    """A field that holds replicate weights, or the saved ones that are then read."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.place = f"_{name}"
+
+    def __get__(self, release: object, owner: type | None = None) -> np.ndarray | None:
+        if release is None:
+            return None
+        found: np.ndarray | SavedReplicates | None = vars(release)[self.place]
+        return found.columns if isinstance(found, SavedReplicates) else found
+
+    def __set__(self, release: object, value: Any) -> None:
+        # A dataclass hands over the field's default, which is this.
+        vars(release)[self.place] = None if value is self else value
