@@ -292,11 +292,10 @@ def _within(numbers: Any) -> Any:
 
 
 def _cut(values: np.ndarray, length: float) -> np.ndarray:
-    """Rows shortened to a length; what overflowed is at its largest, and then cut."""
-    largest = np.finfo(float).max ** 0.25
-    values = np.clip(np.nan_to_num(values, nan=0.0), -largest, largest)
-    norms = np.linalg.norm(values, axis=1)
-    return np.asarray(values * (length / np.maximum(norms, length))[:, None])
+    """Rows shortened to a length, as the vault does it: first no number beyond it, then the norm."""
+    values = np.clip(np.nan_to_num(values, nan=0.0), -length, length)
+    norms = np.linalg.norm(values / length, axis=1)
+    return np.asarray(values / np.maximum(norms, 1.0)[:, None])
 
 
 def _whitening(raw: np.ndarray) -> np.ndarray:
