@@ -292,7 +292,7 @@ def _within(numbers: Any) -> Any:
 
 
 def _cut(values: np.ndarray, length: float) -> np.ndarray:
-    """Rows shortened to a length, as the vault does it: first no number beyond it, then the norm."""
+    """Rows shortened to a length as the vault does it: no number beyond it, then the norm."""
     values = np.clip(np.nan_to_num(values, nan=0.0), -length, length)
     norms = np.linalg.norm(values / length, axis=1)
     return np.asarray(values / np.maximum(norms, 1.0)[:, None])
