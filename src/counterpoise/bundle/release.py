@@ -42,7 +42,8 @@ class Release:
 
     `table` has the columns of the schema and `weight`, which averages to one. `card` says what
     was spent, by which methods, and what the weights look like. `replicates` are rows x R
-    replicate weights, each column averaging to one, from which standard errors come. `accepted`
+    replicate weights, each column averaging to one, from which standard errors come; those of a
+    large release stay in its file until they are asked for. `accepted`
     says that the weights are used whatever the verdict on them. `models` are what new rows are
     drawn from, and `work` is the folder in which unfinished work was kept, until it is saved.
     """

@@ -21,8 +21,8 @@ from counterpoise.synthesizers.graphical import Domain
 from counterpoise.synthesizers.graphical.cost import predict_cost
 from counterpoise.synthesizers.workload import all_cliques
 from counterpoise.weights.calibration import FIRST_ROWS
-from counterpoise.weights.many_calibrations import PART_ROWS as OWN_ROWS
-from counterpoise.weights.moments import SINGLE_PRECISION
+from counterpoise.weights.many_calibrations import PART_ROWS, ROUGH_ROWS
+from counterpoise.weights.moments import MOST_HELD, SINGLE_PRECISION
 from counterpoise.weights.standardise import CHUNK_ROWS
 
 # Python and the libraries, before anything is read.
@@ -39,19 +39,16 @@ SECONDS_A_READ_VALUE = 6e-7
 SECONDS_A_COUNTED_ROW, SECONDS_A_TABLE = 2.5e-8, 2e-4
 # The weights: a feature of a row, worked out and whitened; one against another, over all rows; and
 # the same over the rows that the search for the softness takes.
-SECONDS_A_FEATURE, SECONDS_A_PAIR, SECONDS_A_SEARCHED_PAIR = 1e-7, 6e-10, 1.2e-9
+SECONDS_A_FEATURE, SECONDS_A_PAIR, SECONDS_A_SEARCHED_PAIR = 7e-8, 2e-10, 1.2e-9
 # Copies of the chunk of rows that is worked on.
 CHUNKS = 2.5
-# The replicates: the steps that all take together, for a feature of a row in a replicate; and the
-# Hessians that a replicate takes for itself, each for a part of the rows that it drew at all.
-SECONDS_A_STEPPED_FEATURE = 2e-9
-HESSIANS_A_REPLICATE = 3.5
-SECONDS_A_HESSIAN_PAIR, SECONDS_A_HESSIAN_FEATURE = 1.1e-11, 4e-9
-DRAWN = 1 - math.exp(-1)
+# The replicates: the passes over all rows, and the products with Hessians over a part of them, for
+# a feature of a row in a replicate.
+SECONDS_A_STEPPED_FEATURE, SECONDS_A_HESSIAN_FEATURE = 1.2e-9, 1e-9
 # Drawing a row again, with what a fresh synthesizer makes of each of its columns; and saving it.
-SECONDS_A_REDRAWN_VALUE, SECONDS_A_SAVED_WEIGHT, SECONDS_TO_SAVE = 4e-8, 8e-8, 0.15
-# Of a row in a replicate: what was drawn, weights and what they are worked out in, by precision.
-BYTES_A_REPLICATED_ROW, BYTES_A_SINGLE_ROW = 40, 20
+SECONDS_A_REDRAWN_VALUE, SECONDS_A_SAVED_WEIGHT, SECONDS_TO_SAVE = 1e-8, 8e-8, 0.25
+# Of a row in a replicate: what was drawn, base weights and what they are worked out in.
+BYTES_A_REPLICATED_ROW = 16
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ def moments_cost(schema: Schema, private_rows: int, rows: int, features: int) ->
         + SECONDS_A_PAIR * rows * features**2
         + SECONDS_A_SEARCHED_PAIR * searched * features**2
     )
-    working = 8 * rows * features + CHUNKS * 8 * chunk * features
+    working = _white_bytes(rows, features) + CHUNKS * 8 * chunk * features
     held = held_bytes(schema, private_rows, rows)
     return Cost(SECONDS_TO_START + seconds, held + int(working))
 
@@ -132,14 +129,18 @@ def replicates_cost(
         + SECONDS_A_SAVED_WEIGHT
         + SECONDS_A_STEPPED_FEATURE * features
     )
-    # A Hessian is of the rows that a replicate drew, and its inverse is kept.
-    drawn = min(DRAWN * rows, OWN_ROWS)
-    pair, feature = SECONDS_A_HESSIAN_PAIR * features**2, SECONDS_A_HESSIAN_FEATURE * features
-    seconds += HESSIANS_A_REPLICATE * replicates * drawn * (pair + feature)
-    is_single = rows * features > SINGLE_PRECISION
-    # White rows in double precision have a copy in single precision beside them.
-    white = rows * features * (4 if is_single else 12)
-    each = BYTES_A_SINGLE_ROW if is_single else BYTES_A_REPLICATED_ROW
-    hessians = 8 * replicates * features**2 + 8 * int(drawn) * features
+    part = rows if rows < 2 * PART_ROWS else PART_ROWS
+    seconds += SECONDS_A_HESSIAN_FEATURE * part * replicates * features
+    # The rows in single precision, or the parts of them that steps are worked out on.
+    white = 4 * features * (rows if rows * features <= MOST_HELD else 0)
+    parts = 4 * features * (min(rows, ROUGH_ROWS) + (part if part < rows else 0))
     held = held_bytes(schema, private_rows, rows)
-    return Cost(seconds, held + white + each * rows * replicates + hessians)
+    return Cost(seconds, held + white + parts + BYTES_A_REPLICATED_ROW * rows * replicates)
+
+
+def _white_bytes(rows: int, features: int) -> int:
+    """Whitened rows while weights are fitted: doubles, single numbers, or made at every pass."""
+    numbers = rows * features
+    if numbers > MOST_HELD:
+        return 0
+    return numbers * (4 if numbers > SINGLE_PRECISION else 8)
