@@ -124,3 +124,32 @@ def test_what_is_no_effect_is_refused(words, why):
     with pytest.raises(MethodError) as refused:
         release(trial(50, 8)).effect(*words)
     assert why in str(refused.value)
+
+
+def measured(counts, **card):
+    table = trial(600, 3)
+    redrawn = np.random.default_rng(0).gamma(4.0, 0.25, size=(len(table), 12))
+    stated = {"measured": {"counts": counts, "cells": [], "products": []}, **card}
+    return cp.Release(table.assign(weight=1.0), SCHEMA, stated, replicates=redrawn)
+
+
+def test_an_effect_is_measured_as_its_relations_are():
+    pairs = [["arm", "risk"], ["risk", "gain"], ["arm", "gain"], ["well"]]
+    found = measured(pairs).effect("arm", "gain", "risk")
+    assert (found.support, found.interval() is not None) == ("measured", True)
+    unknown = release(trial(600, 3)).effect("arm", "gain", "risk")
+    assert unknown.support == "unknown"
+
+
+def test_an_effect_that_nothing_measured_has_no_interval():
+    apart = [["arm", "risk"], ["risk", "gain"], ["well"]]
+    found = measured(apart).effect("arm", "gain", "risk")
+    assert (found.support, found.interval()) == ("never", None)
+    assert "never measured" in found.note
+    asked = [{"question": "effect(arm) on gain given risk", "measured": True}]
+    found = measured(apart, questions=asked).effect("arm", "gain", "risk")
+    assert (found.support, found.interval() is not None) == ("measured", True)
+    # Another effect was not asked for, and weights that are set aside match nothing.
+    assert measured(apart, questions=asked).effect("arm", "well", "risk").support == "never"
+    uniform = measured(apart, questions=asked, weights={"method": "uniform"})
+    assert uniform.effect("arm", "gain", "risk").support == "never"

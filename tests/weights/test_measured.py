@@ -136,3 +136,8 @@ def test_a_block_of_another_kind_may_say_what_it_sums():
     found = measured(Moments(blocks=(_Recipe(),)))
     assert found["products"] == {frozenset({"ill", "ward", "age"})}
     assert found["cells"] == set()
+
+
+def test_a_mean_that_was_asked_in_advance_is_a_product_with_its_groups():
+    found = measured(Moments(questions=("mean(age) by ill + ward",)))
+    assert frozenset({"age", "ill", "ward"}) in found["products"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from counterpoise.errors import CounterpoiseError
 from counterpoise.formulas.matrices import ReadFormula, read_formula
+from counterpoise.formulas.questions import Question
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -22,14 +23,23 @@ _WITH_FAMILY = re.compile(r"(gaussian|binomial|poisson|multinomial)\s*:\s*(.*)",
 
 def was_asked(release: Release, read: ReadFormula, family: str, usual: str) -> bool:
     """Whether the scores of this model were summed; `usual` is the family of its target."""
+    texts = _measured_questions(release)
+    return any(_is_same(text, read, family, usual) for text in texts if "~" in text)
+
+
+def effect_was_asked(release: Release, question: Question) -> bool:
+    """Whether the score of this very effect was summed."""
+    return str(question) in _measured_questions(release)
+
+
+def _measured_questions(release: Release) -> list[str]:
     weights, questions = release.card.get("weights", {}), release.card.get("questions")
     # Weights that were replaced, or set aside, match no sums.
     if weights.get("reweighted") or weights.get("method") == "uniform":
-        return False
+        return []
     if not isinstance(questions, list):
-        return False
-    texts = (str(each.get("question")) for each in questions if each.get("measured"))
-    return any(_is_same(text, read, family, usual) for text in texts if "~" in text)
+        return []
+    return [str(each.get("question")) for each in questions if each.get("measured")]
 
 
 def _is_same(text: str, read: ReadFormula, family: str, usual: str) -> bool:

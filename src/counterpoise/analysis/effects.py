@@ -9,23 +9,31 @@ with next to no chance to be in one of the arms are counted, and too many are re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from counterpoise.analysis.asked import effect_was_asked
+from counterpoise.analysis.coefficients import supports_of
 from counterpoise.analysis.replication import Design
-from counterpoise.analysis.result import Estimate, estimate
+from counterpoise.analysis.result import Estimate, estimate, joined
+from counterpoise.analysis.support import MEASURED, NEVER, Measured, worst
 from counterpoise.errors import AnalysisError
 from counterpoise.formulas.effects import OVERLAP, augmented_score, beyond_overlap
 from counterpoise.formulas.families import coded_targets
 from counterpoise.formulas.likelihood import FAMILIES, Numeric, maximise
+from counterpoise.formulas.matrices import read_formula
 from counterpoise.formulas.questions import Question
+from counterpoise.schema.expression_trees import Name, written
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
 
 # From this part of the rows on it is said that they lack overlap, and from that it is refused.
 NOTABLE, TOO_MANY = 0.01, 0.5
+NOBODY_LOOKED = "no interval, because a relation that it depends on was never measured"
 
 
 def effect(release: Release, treatment: str, outcome: str, given: str) -> Estimate:
@@ -68,7 +76,28 @@ def effect(release: Release, treatment: str, outcome: str, given: str) -> Estima
     note = ""
     if part >= NOTABLE:
         note = f"{part:.0%} of the rows have next to no chance to be in one of the arms"
-    return estimate(results, note=note)
+    found_effect = estimate(results, note=note)
+    support = _support(release, question, table, coded)
+    if support == NEVER:
+        # Nothing in the release knows of the effect, and the replicates know nothing of that.
+        return replace(
+            found_effect,
+            standard_error=None,
+            span=None,
+            note=joined(note, NOBODY_LOOKED),
+            support=support,
+        )
+    return replace(found_effect, support=support)
+
+
+def _support(release: Release, question: Question, table: Any, coded: Sequence[str]) -> str:
+    """That of the weakest coefficient of the outcome's model with the treatment in it."""
+    if effect_was_asked(release, question):
+        return MEASURED
+    treatment, outcome = (written(Name(name)) for name in question.columns)
+    read = read_formula(f"{outcome} ~ {treatment} + {question.formula}", release.schema)
+    layout = read.matrices(table, coded).recipe.layout
+    return worst(supports_of(Measured.of_release(release), read, layout).supports)
 
 
 class _Fits:

@@ -172,6 +172,12 @@ class MeanBlock(AskedBlock):
         return replace(made, cut=max(float(np.quantile(lengths, UNCUT)), 1e-3))
 
     @property
+    def measures(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The values' product with the groups, which is what their means depend on."""
+        question = Question.read(self.question)
+        return (("products", (*question.columns, *question.by)),)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The groups, by number."""
         return tuple(str(place) for place in range(len(self.means)))
