@@ -397,9 +397,10 @@ def with_ends(column, values, noise):
 
 def test_rows_that_noise_hides_beyond_the_ends_are_in_the_interval_of_a_mean():
     age = make_release().schema["age"]
-    calm, noisy = (with_ends(age, (20, 90), noise) for noise in (0.0, 0.05))
+    calm, noisy = (with_ends(age, (40, 90), noise) for noise in (0.0, 0.05))
     before, mean = calm.mean("age"), noisy.mean("age")
-    ends = np.hypot(20 - mean.value, 90 - mean.value)
+    # At 40 the mean is nearer than the bound of 0, at 90 the bound of 99 is nearer.
+    ends = np.hypot(40 - mean.value, 99 - 90)
     assert mean.value == before.value
     assert mean.standard_error == pytest.approx(np.hypot(before.standard_error, 0.05 * ends))
     total = noisy.total("age").standard_error
@@ -411,7 +412,7 @@ def test_rows_that_noise_hides_beyond_the_ends_are_in_the_interval_of_a_mean():
 
 def test_hidden_rows_move_the_mean_of_dates_on_their_own_scale():
     seen = make_release().schema["seen"]
-    ends = (date(2020, 3, 1), date(2022, 10, 1))
+    ends = (date(2021, 3, 1), date(2021, 9, 1))
     calm, noisy = (with_ends(seen, ends, noise) for noise in (0.0, 0.05))
     days = [(end - noisy.mean("seen").value).days for end in ends]
     moved = timedelta(days=0.05 * float(np.hypot(*days)))

@@ -375,7 +375,8 @@ def _unseen(release: Release, name: str, found: Numbers, design: Design) -> floa
     """The standard error of a mean by rows that lie beyond those which stood out of the noise.
 
     Where no tail was seen, about as many rows as the noise of a count may lie further out. They
-    are taken to lie where the others end: noise * |end - mean|.
+    are taken to lie where the others end, noise * |end - mean|, but to be no further off than the
+    bound leaves room for: what lies just beyond is as good as counted.
     """
     column = one_column(release, name)
     ends = abrupt_ends(column)
@@ -384,7 +385,9 @@ def _unseen(release: Release, name: str, found: Numbers, design: Design) -> floa
         return 0.0
     assert column.shape is not None
     mean = float(found.values[found.present] @ design.weights[found.present]) / whole
-    return column.shape.noise * math.hypot(*(end - mean for end in ends))
+    return column.shape.noise * math.hypot(
+        *(min(abs(end - mean), abs(bound - end)) for end, bound in ends)
+    )
 
 
 def _rare(column: Column, place: int) -> tuple[float, str]:

@@ -143,18 +143,20 @@ def known_range(column: Column) -> tuple[float, float]:
     return low, high
 
 
-def abrupt_ends(column: Column) -> list[float]:
-    """The numbers at which the rows of a column end without a tail, and short of its bounds."""
+def abrupt_ends(column: Column) -> list[tuple[float, float]]:
+    """Where the rows of a column end without a tail and short of its bounds: end and bound."""
     shape = column.shape
     if shape is None or not shape.pieces:
         return []
     edges = [number(edge) for edge in shape.edges]
     there = [place for place, piece in enumerate(shape.pieces) if piece >= 0]
     low, high = known_range(column)
-    found = [edges[there[0]]] if math.isinf(low) and there[0] > 0 else []
+    found = []
+    if math.isinf(low) and there[0] > 0:
+        found.append((float(edges[there[0]]), float(column.low)))
     if math.isinf(high) and there[-1] < len(shape.pieces) - 1:
-        found.append(edges[there[-1] + 1])
-    return [float(end) for end in found]
+        found.append((float(edges[there[-1] + 1]), float(column.high)))
+    return found
 
 
 def spread_out(column: Column, units: np.ndarray) -> np.ndarray:
