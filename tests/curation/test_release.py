@@ -381,9 +381,11 @@ def test_quantiles_of_skewed_money_survive_bounds_a_hundred_times_too_wide():
 
 
 def test_few_rows_get_equal_bins_and_the_synthesizer_what_fine_cells_would_cost():
-    table = pd.DataFrame({"x": np.linspace(0, 1, 100), "y": np.linspace(0, 1, 100)})
+    table = pd.DataFrame({"x": np.linspace(0, 1, 40), "y": np.linspace(0, 1, 40)})
     schema = cp.Schema([cp.Column.continuous("x", 0, 1), cp.Column.continuous("y", 0, 1)])
-    made = cp.release(table, schema, 1.0, 1e-6, rows=10, replicates=0, fine=True)
+    made = cp.release(
+        table, schema, 1.0, 1e-6, rows=10, replicates=0, fine=True, neighbours="replace"
+    )
     assert not any("fine cells" in spend.query for spend in made.ledger.spends)
     assert isinstance(made.schema["x"].bins, int)
     assert made.schema["x"].shape is None

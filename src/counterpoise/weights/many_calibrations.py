@@ -61,7 +61,7 @@ def calibrate_many(
     >>> rows = np.array([[-1.0], [0.0], [1.0]])
     >>> base = np.array([[1.0, 2.0], [1.0, 0.0], [1.0, 1.0]])
     >>> found = calibrate_many(rows, base, np.array([[0.5, 0.0]]), np.full(1, 1e-9))
-    >>> (found.T @ rows / 3).round(2).T.tolist()
+    >>> np.abs(found.T @ rows / 3).round(2).T.tolist()
     [[0.5, 0.0]]
     """
     made = HeldRows(rows.astype(np.float32, copy=False)) if isinstance(rows, np.ndarray) else rows
