@@ -57,6 +57,61 @@ def test_sizes_of_candidates_are_those_of_the_grown_models(structure):
     assert model_sizes(domain, cliques, candidates) == expected
 
 
+@pytest.mark.parametrize("structure", [*STRUCTURES.values(), *RANDOM])
+def test_every_step_toward_a_column_comes_closer_to_it(structure):
+    tree = junction_tree(*structure)
+    for column in tree.domain.columns:
+        for start in range(len(tree.cliques)):
+            if tree.roots[start] != tree.roots[tree.home[column]]:
+                continue
+            here, passed = start, {start}
+            while column not in tree.cliques[here]:
+                onward = tree.toward(here, column)
+                assert here in (tree.parents[onward], onward) or tree.parents[here] == onward
+                assert onward not in passed
+                here = onward
+                passed.add(here)
+            assert tree.toward(here, column) == here
+
+
+@pytest.mark.parametrize("structure", RANDOM)
+def test_three_columns_meet_where_no_two_of_them_share_a_branch(structure):
+    tree = junction_tree(*structure)
+    for columns in itertools.combinations(tree.domain.columns, 3):
+        homes = [tree.home[column] for column in columns]
+        if len({tree.roots[home] for home in homes}) > 1:
+            continue
+        meeting = max(tree.meeting(i, j) for i, j in itertools.combinations(homes, 2))
+        steps = [tree.toward(meeting, column) for column in columns]
+        outside = [step for step in steps if step != meeting]
+        assert len(outside) == len(set(outside))
+
+
+def _cells_by_plain_elimination(domain, cliques):
+    """Joined columns first, then the smallest table, with everything worked out at every step."""
+    near = {column: {column} for column in domain.columns}
+    for clique in cliques:
+        for column in clique:
+            near[column] |= set(clique)
+    made: list[set[str]] = []
+    while near:
+        fills = {c: any(not ring <= near[other] for other in ring) for c, ring in near.items()}
+        column = min(near, key=lambda c: (fills[c], domain.cells(near[c])))
+        ring = near.pop(column)
+        made.append(ring)
+        for other in ring - {column}:
+            near[other] = (near[other] | ring) - {column}
+    return sum(domain.cells(c) for c in made if not any(c < other for other in made))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_are_eliminated_in_the_plain_greedy_order(seed):
+    rng = np.random.default_rng(seed)
+    domain = Domain(tuple(f"c{i}" for i in range(14)), tuple(rng.integers(2, 12, 14)))
+    cliques = [rng.choice(domain.columns, size, replace=False) for size in (2, 3) * 9]
+    assert model_size(domain, cliques) == _cells_by_plain_elimination(domain, cliques)
+
+
 def test_chordal_structures_get_no_fill():
     names = tuple(f"c{i}" for i in range(300))
     domain = Domain(names, (10,) * 300)

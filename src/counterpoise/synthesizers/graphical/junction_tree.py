@@ -46,6 +46,55 @@ class JunctionTree:
         return {column: place for place, column in enumerate(self.order)}
 
     @cached_property
+    def roots(self) -> tuple[int, ...]:
+        """For each clique, the first clique of the connected tree that it is in."""
+        roots: list[int] = []
+        for clique, parent in enumerate(self.parents):
+            roots.append(clique if parent < 0 else roots[parent])
+        return tuple(roots)
+
+    @cached_property
+    def _next_clique(self) -> list[list[int]]:
+        """For each clique and each other, the neighbour of the first on the way to the second."""
+        steps = []
+        for start, above in enumerate(self.parents):
+            step: list[int] = []
+            for clique, parent in enumerate(self.parents):
+                if clique == start or parent == start:
+                    step.append(clique)
+                else:
+                    # Whatever is below a clique lies where its parent does; the rest lies above.
+                    step.append(above if parent < 0 else step[parent])
+            steps.append(step)
+        return steps
+
+    def toward(self, clique: int, column: str) -> int:
+        """The neighbour of `clique` in whose branch `column` is, or itself if it has the column.
+
+        Both have to be in one connected tree.
+        """
+        if column in self.members[clique]:
+            return clique
+        return self._next_clique[clique][self.home[column]]
+
+    def meeting(self, first: int, second: int) -> int:
+        """The deepest clique that both cliques are at or below; they are in one connected tree."""
+        while first != second:
+            # Parents stand before their children, so the later of two cannot be above the other.
+            first, second = min(first, second), self.parents[max(first, second)]
+        return first
+
+    @cached_property
+    def members(self) -> list[frozenset[str]]:
+        """The columns of each clique, as sets."""
+        return [frozenset(clique) for clique in self.cliques]
+
+    @cached_property
+    def separator_cells(self) -> tuple[int, ...]:
+        """The number of cells of each clique's separator from its parent."""
+        return tuple(self.domain.cells(separator) for separator in self.separators)
+
+    @cached_property
     def _cliques_by_cells(self) -> list[tuple[frozenset[str], int]]:
         cells = [self.domain.cells(clique) for clique in self.cliques]
         ranked = sorted(range(len(cells)), key=cells.__getitem__)
@@ -199,35 +248,52 @@ def _eliminate(
     A column whose neighbours are all joined already costs nothing and goes first, which is never
     wrong; otherwise the column goes whose elimination makes the smallest table (min-weight).
     """
-    neighbours = dict(zip(members, adjacency, strict=True))
+    # With itself among its neighbours, a column's mask is the clique that its elimination makes.
+    clique_of = {c: ring | 1 << c for c, ring in zip(members, adjacency, strict=True)}
+    cells = {column: _table_cells(sizes, clique) for column, clique in clique_of.items()}
     remaining = sum(1 << column for column in members)
-
-    def cost(column: int) -> tuple[bool, int]:
-        ring = neighbours[column]
-        clique = ring | 1 << column
-        fills = any(clique & ~(neighbours[other] | 1 << other) for other in _bits(ring))
-        return fills, _table_cells(sizes, clique)
-
-    costs = {column: cost(column) for column in members}
+    # Joined already, and so for good: new edges come only where none is left.
+    joined = {column for column in members if _is_joined(clique_of, column)}
     cliques: list[int] = []
     covered: set[int] = set()
     while remaining:
-        column = min(costs, key=costs.__getitem__)
-        fills, _ = costs.pop(column)
-        ring = neighbours.pop(column)
-        clique = ring | 1 << column
+        fills = not joined
+        column = min(cells, key=cells.__getitem__) if fills else joined.pop()
+        del cells[column]
+        clique = clique_of.pop(column)
         # A clique is part of an earlier one exactly when it is what that elimination left behind.
         if clique not in covered:
             cliques.append(clique)
         if clique == remaining:
             break
+        left = 1 << column
+        ring = clique ^ left
         covered.add(ring)
-        remaining &= ~(1 << column)
+        remaining ^= left
         for other in _bits(ring):
-            neighbours[other] = (neighbours[other] | ring) & ~(1 << other | 1 << column)
-        for other in neighbours if fills else _bits(ring):
-            costs[other] = cost(other)
+            before = clique_of[other]
+            clique_of[other] = (before | ring) ^ left
+            for new in _bits(ring & ~before):
+                cells[other] *= sizes[new]
+            cells[other] //= sizes[column]
+        for other in clique_of if fills else _bits(ring):
+            # Only where an edge came or went: in the ring, and at two of its columns.
+            met = clique_of[other] & ring
+            changed = met & (met - 1) or ring == met
+            if changed and other not in joined and _is_joined(clique_of, other):
+                joined.add(other)
     return tuple(cliques)
+
+
+def _is_joined(clique_of: dict[int, int], column: int) -> bool:
+    """Whether all neighbours of a column are neighbours of each other."""
+    clique = rest = clique_of[column]
+    while rest:
+        lowest = rest & -rest
+        if clique & ~clique_of[lowest.bit_length() - 1]:
+            return False
+        rest ^= lowest
+    return True
 
 
 @lru_cache(maxsize=256)
