@@ -304,3 +304,30 @@ for write, name in ((write_csv, "t.csv"), (write_parquet, "t.parquet")):
     draft_schema(path)
 """
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
+
+
+def test_texts_of_a_file_read_as_categories_are_the_same_texts(tmp_path):
+    frame = pd.DataFrame(
+        {"text": ["b", None, "a'", "", "b", "ä"], "number": [1.0, 2.0, np.nan, 4.0, 5.0, 6.0]}
+    )
+    write_parquet(frame, tmp_path / "table.parquet")
+    plain = read_table(tmp_path / "table.parquet")
+    folded = read_table(tmp_path / "table.parquet", as_categories=True)
+    assert isinstance(folded["text"].dtype, pd.CategoricalDtype)
+    assert sorted(folded["text"].cat.categories) == ["", "a'", "b", "ä"]
+    assert folded["text"].isna().tolist() == plain["text"].isna().tolist()
+    assert folded["text"].dropna().tolist() == plain["text"].dropna().tolist()
+    pd.testing.assert_series_equal(folded["number"], plain["number"])
+
+
+def test_a_column_of_too_many_texts_stays_one_of_texts(tmp_path):
+    write_parquet(pd.DataFrame({"text": [f"t{i}" for i in range(30_000)]}), tmp_path / "t.parquet")
+    found = read_table(tmp_path / "t.parquet", as_categories=True)
+    assert found["text"].tolist() == [f"t{i}" for i in range(30_000)]
+    assert not isinstance(found["text"].dtype, pd.CategoricalDtype)
+
+
+def test_a_column_of_nulls_alone_is_read_as_categories_or_not(tmp_path):
+    frame = pd.DataFrame({"text": pd.Series([None, None], dtype=object), "other": ["a", "b"]})
+    write_parquet(frame, tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet", as_categories=True)["text"].isna().all()

@@ -86,7 +86,8 @@ def load(path: str | Path) -> Release:
                 raise BundleError("the table does not have the columns of its schema, and weights")
             rows, replicates = found.card["rows"], None
             is_large = rows * found.replicates > MANY
-            written = read_table(file, [*found.schema.names, WEIGHT] if is_large else None)
+            chosen = [*found.schema.names, WEIGHT] if is_large else None
+            written = read_table(file, chosen, as_categories=True)
             table = _understood(written, found.schema)
             if found.replicates and not is_large:
                 replicates = written[names[1:]].to_numpy(dtype=np.float32)

@@ -42,19 +42,20 @@ class SavedReplicates:
     def checked(cls, file: Path, names: list[str], rows: int, stated: str) -> SavedReplicates:
         """Refuse what is not one finite number from zero for each row, with some above zero."""
         stamp = _stamp(file)
+        # Cast, so that the values are looked at and not what the file says about them.
         asked = [
             f"{what}({quote_name(name)}::DOUBLE)"
             for name in names
-            for what in ("count", "min", "max", "sum")
+            for what in ("count", "min", "max")
         ]
         with errors_of(file), connect() as connection:
             [found] = as_relation(file, connection).aggregate(", ".join(asked)).fetchall()
-        counts, least, most, sums = np.array(found, dtype=float).reshape(-1, 4).T
+        counts, least, most = np.array(found, dtype=float).reshape(-1, 3).T
         if (counts != rows).any():
             raise BundleError(f"{WHAT}: expected finite numbers from zero")
         if rows and not (np.isfinite(most).all() and (least >= 0).all()):
             raise BundleError(f"{WHAT}: expected finite numbers from zero")
-        if rows and not (sums > 0).all():
+        if rows and not (most > 0).all():
             raise BundleError(f"{WHAT}: expected some above zero")
         return cls(file, tuple(names), rows, stated, stamp)
 

@@ -19,7 +19,13 @@ from counterpoise.schema.column import Column
 from counterpoise.schema.encoding import read_values
 from counterpoise.schema.grouping import draw_places
 from counterpoise.schema.incoming import DATE_DTYPE, DATETIME_DTYPE, plain
-from counterpoise.schema.reading import TextReader, distinct_texts, is_number_like, read_numbers
+from counterpoise.schema.reading import (
+    TextReader,
+    distinct_texts,
+    is_number_like,
+    nulls_of,
+    read_numbers,
+)
 from counterpoise.schema.row_rules import complete, restored_identifier
 from counterpoise.schema.rules import LARGEST_INTEGER
 from counterpoise.schema.schema import Schema
@@ -139,7 +145,7 @@ def _restored(column: Column, values: pd.Series) -> Any:
         places = Schema((listed,)).encode(values.to_frame(column.name)).codes[:, 0]
         return _categories(column, places, places == listed.cells)
     values = plain(values)
-    nulls = distinct_texts(values, ("",))[0] < 0
+    nulls = nulls_of(values)
     if column.kind in ("date", "datetime"):
         ticks, unread = read_values(column, values)
         _refuse_unread(column, unread & ~nulls, "moments")

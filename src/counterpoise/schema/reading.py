@@ -157,6 +157,15 @@ def distinct_texts(
     return _factorized(_column(_text_or_none(value, truth, absent) for value in objects))
 
 
+def nulls_of(values: pd.Series) -> np.ndarray:
+    """Which rows of a column are null, an empty text among them; of numbers, NaN too."""
+    if is_number_like(values):
+        return np.isnan(read_numbers(values)) if _is_float(values) else values.isna().to_numpy()
+    if is_moment_like(values):
+        return values.isna().to_numpy()
+    return distinct_texts(values, ("",))[0] < 0
+
+
 def text_of(value: Any, truth: tuple[str, str] = ("false", "true")) -> str:
     """A value as text, the way the database writes it; whole floats without their ".0".
 
@@ -206,7 +215,10 @@ def _text_or_none(value: Any, truth: tuple[str, str], absent: frozenset[str]) ->
 
 
 def _is_text_or_null(objects: np.ndarray) -> bool:
-    return {*map(type, objects)} <= {str, float, type(None)} and not any(
+    kinds = {*map(type, objects)}
+    if not kinds <= {str, float, type(None)}:
+        return False
+    return float not in kinds or not any(
         type(value) is float and value == value for value in objects
     )
 

@@ -43,14 +43,22 @@ from counterpoise.schema.schema import Schema
 FORMATS = ("pandas", "polars", "arrow")
 
 
+# A column of more different texts than this is not read as categories.
+MOST_CATEGORIES = 10_000
+
+
 def read_table(
-    source: Any, columns: Sequence[str] | None = None, dialect: Dialect = DEFAULT
+    source: Any,
+    columns: Sequence[str] | None = None,
+    dialect: Dialect = DEFAULT,
+    as_categories: bool = False,
 ) -> pd.DataFrame:
     """A table as a pandas frame; with `columns`, only those of them that it has.
 
     `source` is the path of a .csv, .csv.gz, .tsv or .parquet file, a pandas or polars frame, an
     Arrow table, or a DuckDB relation. Text in a CSV stays text; an empty field is null. `dialect`
-    says how a file of text is written.
+    says how a file of text is written. With `as_categories`, a column of texts of a file comes as
+    categories, those that are there: each text is then held once, and not once a row.
     """
     if columns is not None:
         columns = texts(columns, "the columns to read must be a list of their names")
@@ -62,7 +70,8 @@ def read_table(
     if is_path(source):
         names = list(table_columns(source, dialect))
         with errors_of(source), connect() as connection:
-            return _fetch(as_relation(source, connection, dialect), _chosen(names, columns))
+            relation = as_relation(source, connection, dialect)
+            return _fetch(relation, _chosen(names, columns), as_categories)
     if isinstance(source, duckdb.DuckDBPyRelation):
         with errors_of(source):
             return _fetch(source, _chosen(list(table_columns(source)), columns))
@@ -176,14 +185,58 @@ def _chosen(names: list[str], columns: Sequence[str] | None) -> list[str]:
     return names if columns is None else [name for name in columns if name in set(names)]
 
 
-def _fetch(relation: duckdb.DuckDBPyRelation, names: list[str]) -> pd.DataFrame:
+def _fetch(
+    relation: duckdb.DuckDBPyRelation, names: list[str], as_categories: bool = False
+) -> pd.DataFrame:
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
     if not names:
         count = relation.aggregate("count(*)").fetchall()[0][0]
         return pd.DataFrame(index=pd.RangeIndex(count))
-    exposed = ", ".join(f"{_exposed(name, types[name])} AS {quote_name(name)}" for name in names)
+    found = _distinct(relation, [n for n in names if types[n] == "VARCHAR"] * as_categories)
+    exposed = ", ".join(
+        f"{_place(name, found[name]) if name in found else _exposed(name, types[name])} "
+        f"AS {quote_name(name)}"
+        for name in names
+    )
     arrays = relation.project(exposed).fetchnumpy()
-    return pd.DataFrame({name: from_database(arrays[name], types[name]) for name in names})
+    return pd.DataFrame(
+        {
+            name: pd.Categorical.from_codes(arrays[name], pd.Index(found[name], dtype=object))
+            if name in found
+            else from_database(arrays[name], types[name])
+            for name in names
+        }
+    )
+
+
+def _distinct(relation: duckdb.DuckDBPyRelation, names: list[str]) -> dict[str, list[str]]:
+    """The different texts of columns, in order; only of those that can be categories."""
+    if not names:
+        return {}
+    counts = ", ".join(f"approx_count_distinct({quote_name(name)})" for name in names)
+    [about] = relation.aggregate(counts).fetchall()
+    few = [name for name, count in zip(names, about, strict=True) if count <= MOST_CATEGORIES]
+    if not few:
+        return {}
+    lists = ", ".join(f"list(DISTINCT {quote_name(name)})" for name in few)
+    [found] = relation.aggregate(lists).fetchall()
+    different = {
+        name: sorted(text for text in listed or () if text is not None)
+        for name, listed in zip(few, found, strict=True)
+    }
+    # A statement cannot hold a NUL.
+    return {
+        name: listed
+        for name, listed in different.items()
+        if listed and not any("\0" in text for text in listed)
+    }
+
+
+def _place(name: str, listed: list[str]) -> str:
+    """The place of a text in the list of those that are there, -1 for null."""
+    among = ", ".join(map(quote_text, listed))
+    code = f"enum_code(CAST({quote_name(name)} AS ENUM({among})))"
+    return f"coalesce(CAST({code} AS INTEGER), -1)"
 
 
 def _exposed(name: str, type_: str) -> str:
