@@ -25,7 +25,8 @@ from counterpoise.schema import Column, Schema
 from counterpoise.vault import Budget, Vault
 from counterpoise.weights.calibration import calibrate
 from counterpoise.weights.features import Linear, PairProducts, Squares
-from counterpoise.weights.moments import MomentModel, Moments
+from counterpoise.weights.moment_model import MomentModel
+from counterpoise.weights.moments import Moments
 
 COLUMNS = 19
 PAIRS = 162  # beside 19 columns and their squares: 200 features

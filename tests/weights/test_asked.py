@@ -15,7 +15,8 @@ from counterpoise.weights import Moments
 from counterpoise.weights.asked import ask, asked_pairs
 from counterpoise.weights.calibration import calibrate
 from counterpoise.weights.features import Features, OneHot, Squares
-from counterpoise.weights.moments import ASKED, MomentModel
+from counterpoise.weights.moment_model import MomentModel
+from counterpoise.weights.moments import ASKED
 from counterpoise.weights.replicates import replicate_weights
 from counterpoise.weights.standardise import PRIORITY, Standardised
 

@@ -10,7 +10,7 @@ from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import Independent
 from counterpoise.vault import Budget, Vault
-from counterpoise.weights import MomentModel, Moments, moments
+from counterpoise.weights import MomentModel, Moments, moment_model, moments
 from counterpoise.weights.diagnostics import diagnose
 from counterpoise.weights.features import Linear, OneHot, PairProducts, Products, Squares
 from counterpoise.weights.replicates import replicate_weights
@@ -101,7 +101,7 @@ def test_a_tiny_epsilon_moves_nothing(seed):
 def test_a_total_that_is_but_noise_does_not_collapse_the_weights(seed):
     """Where n is private it may come out as one, or as a thousand million."""
     weights = fitted(PRIVATE, SYNTHETIC, Budget(0.001, 1e-9), seed=seed).weigh(SYNTHETIC)
-    assert weights.effective_sample_size > 0.99 * moments.LEAST_FRACTION * len(weights)
+    assert weights.effective_sample_size > 0.99 * moment_model.LEAST_FRACTION * len(weights)
 
 
 def test_a_large_epsilon_matches_the_means_of_the_features():
@@ -125,7 +125,7 @@ def test_the_effective_sample_size_stays_above_its_floor():
     private = related(4000, seed=1).assign(x=generator.beta(20, 1, 4000))
     synthetic = related(8000, seed=2).assign(x=generator.beta(1, 20, 8000))
     weights = fitted(private, synthetic, RICH).weigh(synthetic)
-    assert weights.effective_sample_size >= 0.99 * moments.LEAST_FRACTION * len(weights)
+    assert weights.effective_sample_size >= 0.99 * moment_model.LEAST_FRACTION * len(weights)
     assert np.average(synthetic["x"], weights=weights.normalised) > synthetic["x"].mean()
 
 
@@ -144,7 +144,7 @@ def test_a_row_weighs_the_same_whatever_rows_are_beside_it():
 
 def test_single_precision_gives_the_same_weights(monkeypatch):
     double = fitted(PRIVATE, SYNTHETIC).weigh(SYNTHETIC).normalised
-    monkeypatch.setattr(moments, "SINGLE_PRECISION", 0)
+    monkeypatch.setattr(moment_model, "SINGLE_PRECISION", 0)
     single = fitted(PRIVATE, SYNTHETIC).weigh(SYNTHETIC).normalised
     assert single == pytest.approx(double, rel=0.02)
 

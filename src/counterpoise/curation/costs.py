@@ -22,7 +22,7 @@ from counterpoise.synthesizers.graphical.cost import predict_cost
 from counterpoise.synthesizers.workload import all_cliques
 from counterpoise.weights.calibration import FIRST_ROWS
 from counterpoise.weights.many_calibrations import PART_ROWS, ROUGH_ROWS
-from counterpoise.weights.moments import MOST_HELD, SINGLE_PRECISION
+from counterpoise.weights.moment_model import MOST_HELD, SINGLE_PRECISION
 from counterpoise.weights.standardise import CHUNK_ROWS
 
 # Python and the libraries, before anything is read.

@@ -5,7 +5,8 @@ from counterpoise.weights.diagnostics import Diagnosis, Verdict, diagnose, fitte
 from counterpoise.weights.finite_variance import FiniteVarianceTest, finite_variance_test
 from counterpoise.weights.logistic import Logistic, LogisticModel
 from counterpoise.weights.logistic_outputs import LogisticOutputs, LogisticOutputsModel
-from counterpoise.weights.moments import MomentModel, Moments
+from counterpoise.weights.moment_model import MomentModel
+from counterpoise.weights.moments import Moments
 from counterpoise.weights.oracle import Oracle, OracleModel
 from counterpoise.weights.protocol import WEIGHTERS, Weighter, WeightModel
 from counterpoise.weights.refine import Smoothed, smooth, tail_shape, temper, truncate

@@ -19,7 +19,7 @@ from counterpoise.weights.feature_blocks import (
     ColumnsBlock,
     ProductsBlock,
 )
-from counterpoise.weights.moments import MomentModel
+from counterpoise.weights.moment_model import MomentModel
 
 
 def describe_measured(synthesizer: Any, weight_model: Any) -> dict[str, Any]:

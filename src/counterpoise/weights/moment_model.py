@@ -1,0 +1,232 @@
+"""A moment model: noisy differences of feature means, and the tilt that makes up for them.
+
+What `moments` has asked for and shrunk is turned into weights here: the tilt of the synthetic rows
+that is closest to none and reaches the believed differences, as softly as leaves enough rows
+effective; and into replicate weights, by the same steps with fresh noise. All of it is
+post-processing, and the model can be kept as arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from counterpoise.schema import Coded, Schema
+from counterpoise.weights.calibration import (
+    FIRST_ROWS,
+    calibrate,
+    effective_fraction,
+    tilted_mean,
+)
+from counterpoise.weights.features import Features
+from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many, describe
+from counterpoise.weights.protocol import coded_rows
+from counterpoise.weights.row_blocks import HeldRows, MadeRows, RowBlocks, Turn
+from counterpoise.weights.standardise import Standardised, chunks, spread
+from counterpoise.weights.weights import Weights
+from counterpoise.weights.whitening import Whitening
+
+if TYPE_CHECKING:
+    from counterpoise.weights.replicates import Redraws
+
+# The effective sample size has to be this part of the rows, or the private table's number of rows.
+LEAST_FRACTION = 0.5
+# What may be added to the softness until it is, from much to little.
+EXTRA_SOFTNESS = tuple(np.geomspace(200.0, 0.02, 27).tolist())
+SOFTER = 0.4  # what more of it is added at a time where a part of the rows misled
+# What shrinkage hides moves the means of a replicate by no more than takes half of its rows: of
+# many differences that nobody could see, rows have no more to tell.
+MOST_HIDDEN = math.log(2)
+# Above this many numbers, the whitened rows are kept in single precision.
+SINGLE_PRECISION = 20_000_000
+# Above this many, they are made again at every pass.
+MOST_HELD = 150_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class MomentModel:
+    """Noisy differences of feature means, and the tilt exp(z.theta) that makes up for them."""
+
+    schema: Schema
+    standardised: Standardised
+    whitening: Whitening
+    differences: np.ndarray  # d
+    noise_scale: float  # the standard deviation of the privacy noise on a standardised mean
+    trust: np.ndarray  # T
+    softness: np.ndarray  # how much a mean may miss its target
+    doubt: np.ndarray  # the squared error of each shrunken difference, as far as can be told
+    missed: np.ndarray  # what the weights leave of each
+    population: float  # the (noisy, or public) number of private rows
+    theta: np.ndarray
+    private: bool = True
+    not_asked: Mapping[str, str] = field(default_factory=dict)  # questions, and what is in the way
+
+    def weigh(self, synthetic: Any) -> Weights:
+        """The weights of rows from the same synthesizer; free."""
+        rows = coded_rows(self.schema, synthetic)
+        # z.theta without z: the same for a row whatever the others, and quicker
+        tilt = self.whitening.directions @ self.theta
+        parts = [self.standardised(chunk) @ tilt for chunk in chunks(rows)]
+        return Weights(np.concatenate([np.empty(0), *parts]), self.reached)
+
+    def calibrated(self, rows: Coded, private_rows: float, loose: np.ndarray) -> MomentModel:
+        """The model with the tilt that brings these synthetic rows to the shrunken difference.
+
+        All means are matched more softly until the effective sample size is as large as the
+        private table, or half the synthetic one: a tilt in many directions at once would cost
+        more in variance than it saves in bias.
+        """
+        large = len(rows) * len(self.theta) > MOST_HELD
+        white = self.white_rows(rows) if large else HeldRows(self.white(rows))
+        target = self.trust @ self.differences
+        least = min(LEAST_FRACTION, private_rows / max(1, len(rows)))
+        # Single precision will do for the way there.
+        some = white.take(spread(len(rows), FIRST_ROWS)).astype(np.float32, copy=False)
+        softness, theta = _hardest(some, target, self.softness, loose, least)
+        theta = calibrate(white, target, softness, theta)
+        while effective_fraction(white, theta) < least and softness.max() < EXTRA_SOFTNESS[0]:
+            # A part of the rows was too hopeful of the whole.
+            softness = softness + loose * max(EXTRA_SOFTNESS[-1], SOFTER * float(softness.max()))
+            theta = calibrate(white, target, softness, theta)
+        missed = target - tilted_mean(white, theta)
+        return replace(self, softness=softness, theta=theta, missed=missed)
+
+    @property
+    def reached(self) -> float:
+        """The part of the believed difference that the weights make up for.
+
+        One as long as what they miss is no more than what is in doubt anyway.
+        """
+        missed, target = float(self.missed @ self.missed), self.trust @ self.differences
+        known = float(target @ target)
+        if missed <= self.doubt.sum() or known == 0:
+            return 1.0
+        return max(0.0, 1 - math.sqrt(missed / known))
+
+    def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
+        """Replicate weights: the procedure again, with fresh noise and a fresh private sample.
+
+        A replicate's base weights say what the synthesizer might have drawn, the resample what
+        the private rows might have been. Shrinkage hides a part of the doubt about a difference
+        from both; that part is drawn as well. The weights take the place of the resample.
+        """
+        rows = self.white_rows(coded_rows(self.schema, synthetic))
+        base = redraws.base.astype(np.float32, copy=False)
+        if len(base) == 0:
+            return base
+        size, count = len(self.theta), base.shape[1]
+        normal = redraws.generator.normal
+        # m_r: the means under each replicate's base weights, zero for uniform ones; and how the
+        # private means move when the private rows are drawn again
+        described = describe(rows, base, redraws.resample, redraws.weights)
+        centres, sampled = described.means, described.shifts
+        noise = self.noise_scale * normal(size=(len(self.whitening.directions), count))
+        shifts = sampled + self.whitening.directions.T @ noise
+        believed = self.trust @ (shifts - centres)
+        # A white mean moves by 1 / (1 + softness) of its target.
+        yielding = (1 + self.softness)[:, None]
+        seen = (centres + believed / yielding).var(axis=1)
+        # A mean that is not believed does not move with the private sample either.
+        hidden = np.maximum(self.doubt + sampled.var(axis=1) - seen, 0)
+        # White means that move by h take about exp(-|h|^2) of the effective rows.
+        hidden *= MOST_HIDDEN / max(float(hidden.sum()), MOST_HIDDEN)
+        # What the weights could not make up for is known to be there, and not capped.
+        spare = yielding * np.sqrt(hidden + self.missed**2)[:, None] * normal(size=(size, count))
+        targets = (self.trust @ self.differences)[:, None] + centres + believed + spare
+        return calibrate_many(rows, base, targets, self.softness, described, out=redraws.resample)
+
+    def white_rows(self, rows: Coded) -> RowBlocks:
+        """The rows in white coordinates and single precision; held, unless they are too many."""
+        turn = Turn(self.whitening.centre, self.whitening.directions)
+        made = MadeRows(rows, self.standardised, turn)
+        return made if len(rows) * len(self.theta) > MOST_HELD else made.held()
+
+    def white(self, rows: Coded) -> np.ndarray:
+        """The rows in white coordinates."""
+        size = len(self.theta)
+        large = len(rows) * size > SINGLE_PRECISION
+        values = np.empty((len(rows), size), dtype=np.float32 if large else np.float64)
+        directions = self.whitening.directions.astype(values.dtype)
+        start = 0
+        for chunk in chunks(rows):
+            centred = self.standardised(chunk) - self.whitening.centre
+            np.matmul(
+                centred.astype(values.dtype, copy=False),
+                directions,
+                out=values[start : start + len(chunk)],
+            )
+            start += len(chunk)
+        return values
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The model as named arrays, for saving without pickle."""
+        return {
+            "features": np.array(json.dumps(self.standardised.features.to_dict())),
+            "centre": self.standardised.centre,
+            "scale": self.standardised.scale,
+            "bound": np.array(self.standardised.bound),
+            "asked": np.array(self.standardised.asked),
+            "asked_bound": np.array(self.standardised.asked_bound),
+            "white_centre": self.whitening.centre,
+            "white_directions": self.whitening.directions,
+            "white_blocks": self.whitening.blocks,
+            "differences": self.differences,
+            "noise_scale": np.array(self.noise_scale),
+            "trust": self.trust,
+            "softness": self.softness,
+            "doubt": self.doubt,
+            "missed": self.missed,
+            "population": np.array(self.population),
+            "theta": self.theta,
+            "private": np.array(self.private),
+            "not_asked": np.array(json.dumps(dict(self.not_asked))),
+        }
+
+    @classmethod
+    def from_arrays(cls, schema: Schema, arrays: Mapping[str, np.ndarray]) -> MomentModel:
+        """The inverse of `to_arrays`."""
+        features = Features.from_dict(schema, json.loads(str(arrays["features"])))
+        scales = arrays["centre"], arrays["scale"], float(arrays["bound"])
+        asked = int(arrays.get("asked", 0)), float(arrays.get("asked_bound", 0.0))
+        white = arrays["white_centre"], arrays["white_directions"], arrays["white_blocks"]
+        return cls(
+            schema=schema,
+            standardised=Standardised(features, *scales, *asked),
+            whitening=Whitening(*white),
+            differences=arrays["differences"],
+            noise_scale=float(arrays["noise_scale"]),
+            trust=arrays["trust"],
+            softness=arrays["softness"],
+            doubt=arrays["doubt"],
+            missed=arrays["missed"],
+            population=float(arrays["population"]),
+            theta=arrays["theta"],
+            private=bool(arrays["private"]),
+            not_asked=json.loads(str(arrays.get("not_asked", "{}"))),
+        )
+
+
+def _hardest(
+    rows: np.ndarray, target: np.ndarray, own: np.ndarray, loose: np.ndarray, least: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The least softness at which this part of the rows stays effective, and its theta.
+
+    From soft to hard, each solution the start of the next: the way is short, and ends before the
+    weights collapse, where Newton's method would be slow.
+    """
+    # What hardly varies among these rows, in white coordinates, they cannot be asked to match.
+    unseen = (rows.var(axis=0) < LEAST_SEEN).astype(float)
+    # theta is about target / softness: at the softest, next to nothing however far the target is.
+    far = max(1.0, 10 * float(np.linalg.norm(target)) / EXTRA_SOFTNESS[0])
+    theta, softness = np.zeros(len(own)), own + far * EXTRA_SOFTNESS[0] * loose
+    for more in (*(far * extra for extra in EXTRA_SOFTNESS), 0.0):
+        tried = calibrate(rows, target, own + more * loose + unseen, theta)
+        if effective_fraction(rows, tried) < least:
+            break
+        theta, softness = tried, own + more * loose
+    return softness, theta
