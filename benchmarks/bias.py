@@ -28,6 +28,7 @@ import argparse
 import os
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -36,13 +37,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 
 import counterpoise as cp
 from counterpoise.analysis.replication import multiplier
 from counterpoise.bundle.models import Models
 from counterpoise.weights.calibration import calibrate, tilted_mean
-from counterpoise.weights.moments import MomentModel
+from counterpoise.weights.moment_model import MomentModel
+from resumed import resumed
 
 AREAS = ["city", "suburb", "town", "village"]
 SCHEMA = cp.Schema(
@@ -241,21 +242,11 @@ def shown(results: pd.DataFrame, truth: dict[str, float]) -> pd.DataFrame:
 
 def run(chosen: argparse.Namespace, out: Path) -> pd.DataFrame:
     """Make the releases that are missing."""
-    done = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=KEY)
-    finished = set(done[KEY].itertuples(index=False, name=None))
     wanted = [
         (epsilon, rows, seed)
         for seed, rows, epsilon in product(range(chosen.tables), chosen.rows, chosen.epsilons)
     ]
-    missing = [key for key in wanted if key not in finished]
-    jobs = Parallel(n_jobs=chosen.jobs, return_as="generator_unordered")
-    parts = [done] if len(done) else []
-    for count, found in enumerate(jobs(delayed(one)(*key, chosen.runs) for key in missing), 1):
-        parts.append(pd.DataFrame(found))
-        if count % 4 == 0 or count == len(missing):
-            pd.concat(parts).to_csv(out, index=False)
-            print(f"{count}/{len(missing)}", flush=True)
-    results = pd.concat(parts)
+    results = resumed(partial(one, runs=chosen.runs), wanted, KEY, out, chosen.jobs, every=4)
     asked = results["epsilon"].isin(chosen.epsilons) & results["rows"].isin(chosen.rows)
     return results[asked & (results["seed"] < chosen.tables)]
 

@@ -18,7 +18,6 @@ lean on one another. `load`, `mean`, `glm` and `posterior` ask the release of `m
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import subprocess
@@ -35,6 +34,7 @@ import pandas as pd
 
 import counterpoise as cp
 from counterpoise import Column, Schema
+from memory import forget_peak, peak_megabytes
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 DELTA = 1e-9
@@ -274,27 +274,15 @@ def run_here(name: str, data: Path, folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cp.CounterpoiseWarning)
         run = CASES[name](data, folder)
-        _forget_peak()
+        forget_peak()
         began, wall = time.process_time(), time.perf_counter()
         made = run()
         seconds, wall = time.process_time() - began, time.perf_counter() - wall
-        peak = _peak_megabytes()
+        peak = peak_megabytes()
         if name == "million" and not (folder / "million-release").exists():
             made.save(folder / "million-release")
     found = {"seconds": seconds, "wall": wall, "megabytes": peak, "reference": known}
     print(json.dumps(found))
-
-
-def _forget_peak() -> None:
-    """Let the system count the most memory that is held from here on (Linux)."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
-
-
-def _peak_megabytes() -> float:
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    [peak] = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
-    return peak * 1024 / 1e6
 
 
 def main() -> None:

@@ -24,10 +24,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from scipy import stats
 
 import counterpoise as cp
+from resumed import resumed
 
 SCHEMA = cp.Schema(
     [
@@ -136,22 +136,12 @@ def summary(results: pd.DataFrame, truth: dict[str, float]) -> pd.DataFrame:
 
 def run(chosen: argparse.Namespace, out: Path) -> pd.DataFrame:
     """Make the releases that are missing."""
-    done = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=KEY)
-    finished = set(done[KEY].itertuples(index=False, name=None))
     wanted = [
         (epsilon, chosen.rows, chosen.weights, seed)
         for epsilon in chosen.epsilons
         for seed in range(chosen.tables)
     ]
-    missing = [key for key in wanted if key not in finished]
-    jobs = Parallel(n_jobs=chosen.jobs, return_as="generator_unordered")
-    parts = [done] if len(done) else []
-    for count, found in enumerate(jobs(delayed(one)(*key) for key in missing), 1):
-        parts.append(pd.DataFrame(found))
-        if count % 10 == 0 or count == len(missing):
-            pd.concat(parts).to_csv(out, index=False)
-            print(f"{count}/{len(missing)}", flush=True)
-    results = pd.concat(parts)
+    results = resumed(one, wanted, KEY, out, chosen.jobs, every=10)
     asked = results["epsilon"].isin(chosen.epsilons) & (results["rows"] == chosen.rows)
     return results[asked & (results["weights"] == chosen.weights)]
 

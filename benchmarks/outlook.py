@@ -15,7 +15,6 @@ Writes `outlook.csv` into `results/`.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import subprocess
@@ -30,6 +29,7 @@ import pandas as pd
 import counterpoise as cp
 from counterpoise import Column, Schema
 from counterpoise.curation.plan import plan_release
+from memory import forget_peak, peak_megabytes
 
 # Rows; how many columns are numbers with open bins, small integers, and categories of so many.
 TABLES: dict[str, tuple[int, int, int, tuple[int, ...]]] = {
@@ -91,11 +91,11 @@ def run_here(name: str) -> None:
 
     def said(stage: str, done: float) -> None:
         nonlocal current, began
-        took[current] = (time.process_time() - began, _peak_megabytes())
+        took[current] = (time.process_time() - began, peak_megabytes())
         current, began = stage, time.process_time()
-        _forget_peak()
+        forget_peak()
 
-    _forget_peak()
+    forget_peak()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.csv")
         table.to_csv(path, index=False)
@@ -120,18 +120,6 @@ def run_here(name: str) -> None:
             "predicted_megabytes": round((expected.bytes or 0) / 1e6),
         }
     print(json.dumps({"stages": found, "parts": took}))
-
-
-def _forget_peak() -> None:
-    """Let the system count the most memory that is held from here on (Linux)."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
-
-
-def _peak_megabytes() -> float:
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    [peak] = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
-    return peak * 1024 / 1e6
 
 
 def main() -> None:

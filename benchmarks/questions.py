@@ -26,9 +26,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 
 import counterpoise as cp
+from resumed import resumed
 
 REGIONS = ["coast", "hills", "plain"]
 SCHEMA = cp.Schema(
@@ -158,23 +158,13 @@ def summary(results: pd.DataFrame) -> pd.DataFrame:
 
 def run(chosen: argparse.Namespace, out: Path) -> pd.DataFrame:
     """Make the releases that are missing."""
-    done = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=KEY)
-    finished = set(done[KEY].itertuples(index=False, name=None))
     wanted = [
         (way, epsilon, rows, seed)
         for seed, rows, epsilon, way in product(
             range(chosen.tables), chosen.rows, chosen.epsilons, WAYS
         )
     ]
-    missing = [key for key in wanted if key not in finished]
-    jobs = Parallel(n_jobs=chosen.jobs, return_as="generator_unordered")
-    parts = [done] if len(done) else []
-    for count, found in enumerate(jobs(delayed(one)(*key) for key in missing), 1):
-        parts.append(pd.DataFrame(found))
-        if count % 24 == 0 or count == len(missing):
-            pd.concat(parts).to_csv(out, index=False)
-            print(f"{count}/{len(missing)}", flush=True)
-    results = pd.concat(parts)
+    results = resumed(one, wanted, KEY, out, chosen.jobs, every=24)
     asked = results["epsilon"].isin(chosen.epsilons) & results["rows"].isin(chosen.rows)
     return results[asked & (results["seed"] < chosen.tables)]
 
