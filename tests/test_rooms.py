@@ -19,6 +19,7 @@ ROOMS = (
     "registry",
     "schema",
     "formulas",
+    "networks",
     "vault",
     "synthesizers",
     "weights",
