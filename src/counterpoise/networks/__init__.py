@@ -5,6 +5,7 @@ rows, synthesizers train generators with it, and weights classify rows with it.
 """
 
 from counterpoise.networks.dense import ACTIVATIONS, Network, Pass
+from counterpoise.networks.inputs import Head, Inputs
 from counterpoise.networks.losses import LOSSES, loss_slopes, loss_values
 from counterpoise.networks.optimisers import OPTIMISERS, Optimiser, OptimiserState
 
@@ -12,6 +13,8 @@ __all__ = [
     "ACTIVATIONS",
     "LOSSES",
     "OPTIMISERS",
+    "Head",
+    "Inputs",
     "Network",
     "Optimiser",
     "OptimiserState",
