@@ -383,10 +383,26 @@ def test_the_doubt_about_a_difference_counts_what_the_others_tell_of_its_noise()
     noise, prior = np.array([[1.0, 0.9], [0.9, 1.0]]), np.ones(2)
     trust = moments._joint_trust(prior, noise)
     alone = Shrinkage(trust=np.full(2, 0.5), variance=np.full(2, 0.5))
-    doubt = moments._doubt(alone, trust, noise, np.zeros(2), np.zeros(2))
+    doubt = moments._doubt(alone, trust, np.zeros(2), noise, np.zeros(2))
     generator = np.random.default_rng(0)
     truth = generator.normal(size=(100_000, 2))
     measured = truth + generator.multivariate_normal(np.zeros(2), noise, 100_000)
     error = ((measured @ trust.T - truth) ** 2).mean(axis=0)
     assert error.max() < 0.4
     assert doubt == pytest.approx(error, rel=0.02)
+
+
+def test_a_difference_that_is_shrunk_with_its_block_is_in_doubt_by_what_it_may_be():
+    """Two large ones among forty that are none, all of them with noise of half their size."""
+    truth, noise = np.array([0.2, -0.2] + [0.0] * 40), np.full(42, 0.1**2)
+    plausible, generator = np.full(42, 10.0), np.random.default_rng(1)
+    misses = []
+    for _ in range(300):
+        measured = generator.normal(truth, 0.1)
+        alone = moments._shrink(measured, noise, plausible, np.zeros(42))
+        trust = moments._joint_trust(moments._prior(alone.trust, noise), np.diag(noise))
+        doubt = moments._doubt(alone, trust, measured, np.diag(noise), plausible)
+        misses.append((trust @ measured - truth)[:2] ** 2 / doubt[:2])
+    held = (np.array(misses) < 1.96**2).mean()
+    # The prior that is fitted to all of them, by itself, holds less than half.
+    assert held > 0.85

@@ -52,18 +52,16 @@ from counterpoise.weights.whitening import Whitening
 # The part of the share that the number of private rows gets, where it is private. The features
 # are centred at the synthetic means, so an error in it only scales the difference.
 TOTAL_FRACTION = 0.05
-# A white difference, which is about one of correlations, is likely to be no larger than this; and
-# so many of them tell less of how large they are than that does.
-LIKELY_DIFFERENCE = 0.1
-FEW = 20
+# A white difference, which is about one of correlations, may well be as large as this, however
+# small the others of its block are.
+LIKELY_DIFFERENCE = 0.2
 # How softly a mean is matched whose difference is not believed at all; one that is believed
 # wholly is matched nearly exactly, but never without any softness, so that a solution exists.
 SOFTNESS = 0.1
 LEAST_SOFTNESS = 1e-6
-# What was asked for in advance is a block by itself, of which white differences of this size are
-# expected; where rows have to stay effective, it gives way by this part of what the rest does.
+# What was asked for in advance is a block by itself, of which such differences are expected; where
+# rows have to stay effective, it gives way by this part of what the rest does.
 ASKED = -1
-ASKED_DIFFERENCE = 0.2
 GIVES_WAY = 0.01
 
 
@@ -159,7 +157,7 @@ class Moments:
             noise_scale=_deviation(answer) / population,
             trust=trust,
             softness=LEAST_SOFTNESS + SOFTNESS * (1 - alone.trust) * loose,
-            doubt=_doubt(alone, trust, noise, plausible, whitening.blocks),
+            doubt=_doubt(alone, trust, differences, noise, plausible),
             missed=np.zeros(len(differences)),
             population=population,
             theta=np.zeros(len(differences)),
@@ -212,7 +210,7 @@ def _shrink(
         part = shrink(differences[chosen], noise[chosen], plausible[chosen])
         if block == ASKED:
             # Few differences, and all of them wanted: never taken for smaller than this.
-            wide = np.minimum(plausible[chosen], ASKED_DIFFERENCE**2)
+            wide = np.minimum(plausible[chosen], LIKELY_DIFFERENCE**2)
             trust = np.maximum(part.trust, wide / (wide + noise[chosen]))
             part = Shrinkage(trust, np.maximum(part.variance, noise[chosen] * trust))
         found.trust[chosen], found.variance[chosen] = part.trust, part.variance
@@ -234,22 +232,23 @@ def _joint_trust(prior: np.ndarray, noise: np.ndarray) -> np.ndarray:
 def _doubt(
     found: Shrinkage,
     trust: np.ndarray,
+    differences: np.ndarray,
     noise: np.ndarray,
     plausible: np.ndarray,
-    blocks: np.ndarray,
 ) -> np.ndarray:
     """The squared error of each shrunken difference, as that of the private table's own means.
 
-    The others tell of its noise: V - V (V + S)^-1 V = T S is less than one alone leaves. The prior
-    that was fitted to a block of few differences may be wrong: there the error is at least that of
-    a prior as wide as differences are likely to be, and less so the more there are.
+    Under the prior that was fitted to its block the others tell of its noise: V - V (V + S)^-1 V =
+    T S is less than one alone leaves. But that prior is of the block: the few differences that are
+    large among many that are not, which are those that somebody asks about, are shrunk with the
+    rest. Under a prior as wide as a difference may well be, the shrunken one T d misses by
+    W S + ((W - T) d)^2, with W d what would then be believed. The larger one counts.
     """
     alone = np.diag(noise) * found.trust
-    variance = found.variance - alone + np.diag(trust @ noise)
-    prior = np.minimum(plausible, LIKELY_DIFFERENCE**2)
-    size = (blocks[:, None] == blocks).sum(axis=1)
-    wide = np.diag(_joint_trust(prior, noise) @ noise)
-    return np.maximum(variance, FEW / (FEW + size) * wide)
+    fitted = found.variance - alone + np.diag(trust @ noise)
+    wider = _joint_trust(np.minimum(plausible, LIKELY_DIFFERENCE**2), noise)
+    wide = np.diag(wider @ noise) + ((wider - trust) @ differences) ** 2
+    return np.maximum(fitted, wide)
 
 
 def _deviation(answer: NoisySums) -> float:
