@@ -1,13 +1,16 @@
-"""Replicate weights of a large release: checked on load, read when asked for, and as written."""
+"""Replicate weights of a large release: read and checked when asked for, and as written."""
 
+import dataclasses
 import shutil
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 import counterpoise as cp
-from counterpoise.bundle import files
+from counterpoise.bundle import files, saved_replicates
 from counterpoise.errors import BundleError
 
 
@@ -75,18 +78,39 @@ def test_the_same_file_written_again_is_read(folder, tmp_path):
     assert release.replicates.shape == (len(release.table), 5)
 
 
-@pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, None])
-def test_what_is_no_weight_is_refused_on_load(folder, tmp_path, value):
-    shutil.copytree(folder, tmp_path / "copy")
-    file = tmp_path / "copy" / "synthetic.parquet"
-    table = pd.read_parquet(file)
-    table["weight_3"] = table["weight_3"].astype(object)
-    table.loc[7, "weight_3"] = value
-    table["weight_3"] = pd.array(table["weight_3"].tolist(), dtype=float)
-    table.to_parquet(file, index=False)
+def with_one_weight(folder, path, value):
+    """A table with another value among its replicate weights, as saved replicates."""
+    shutil.copytree(folder, path)
+    file = path / "synthetic.parquet"
+    table = parquet.read_table(file)
+    place = table.column_names.index("weight_3")
+    column = table.column(place).to_pylist()
+    column[7] = value
+    # Not from pandas, for which a NaN is a null.
+    parquet.write_table(table.set_column(place, "weight_3", pyarrow.array(column)), file)
+    names = [f"weight_{place}" for place in range(1, 6)]
+    return files.SavedReplicates.checked(file, names, len(table), "")
+
+
+@pytest.mark.parametrize("value", [-1.0, np.inf, None])
+def test_what_a_file_says_is_no_weight_is_refused_on_load(folder, tmp_path, value):
     with pytest.raises(BundleError, match="finite numbers from zero"):
-        files.SavedReplicates.checked(file, [f"weight_{i}" for i in range(1, 6)], len(table), "")
+        with_one_weight(folder, tmp_path / "copy", value)
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, None])
+def test_every_value_is_looked_at_when_it_is_read(folder, tmp_path, monkeypatch, value):
+    checked = files.SavedReplicates.checked.__func__
+
+    def trusting(cls, file, names, rows, stated):
+        # As if the file said of its columns what another one does.
+        whole = checked(cls, folder / "synthetic.parquet", names, rows, stated)
+        return dataclasses.replace(whole, file=file, stamp=saved_replicates._stamp(file))
+
+    monkeypatch.setattr(files.SavedReplicates, "checked", classmethod(trusting))
+    found = with_one_weight(folder, tmp_path / "copy", value)
+    with pytest.raises(BundleError, match="replicate weights of the table: expected finite"):
+        _ = found.columns
 
 
 @pytest.mark.usefixtures("large")

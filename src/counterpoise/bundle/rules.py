@@ -222,9 +222,13 @@ def check_weights(weights: np.ndarray, rows: int, what: str) -> None:
     """Raise a BundleError unless there are as many weights as rows, finite and from zero."""
     if len(weights) != rows:
         raise BundleError(f"{what}: expected one for each of the {rows:,} rows of the card")
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+    if not rows:
+        return
+    # What is not a number is neither the least nor the most of anything, and comes out of both.
+    least, most = weights.min(axis=0), weights.max(axis=0)
+    if not (np.isfinite(most).all() and (least >= 0).all()):
         raise BundleError(f"{what}: expected finite numbers from zero")
-    if rows and not (weights.sum(axis=0) > 0).all():
+    if not (most > 0).all():
         raise BundleError(f"{what}: expected some above zero")
 
 
@@ -260,10 +264,17 @@ def refused(what: str) -> Iterator[None]:
 
 
 def _fits(column: Column, values: pd.Series, missing_values: tuple[str, ...]) -> bool:
-    nulls = values.isna().to_numpy()
-    if nulls.any() and not column.nullable:
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        # Of categories, those that are there, each once.
+        present = np.bincount(values.cat.codes.to_numpy() + 1, minlength=1) > 0
+        has_nulls, there = present[0], pd.Series(values.cat.categories[: len(present) - 1])
+        there = there[present[1:]].rename(column.name)
+    else:
+        nulls = values.isna().to_numpy()
+        has_nulls = nulls.any()
+        there = values[~nulls] if has_nulls else values
+    if has_nulls and not column.nullable:
         return False
-    there = values[~nulls]
     if column.is_numeric:
         unit = {"date": "D", "datetime": "us"}.get(column.kind)
         if unit is not None:

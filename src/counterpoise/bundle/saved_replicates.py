@@ -1,9 +1,9 @@
 """Replicate weights that stay in their file until somebody asks for them.
 
-They are most of a large release: 80 columns beside its table. Loading holds them to the same rules
-as those of a small one, by what the file's columns add up to, and leaves them there; the first
-estimate reads them. A file that is not the one which was checked by then has to have the checksum
-that was stated.
+They are most of a large release: 80 columns beside its table. Loading finds damage by the file's
+checksum, refuses what the file itself says are no weights, and leaves them there; the first
+estimate reads them, and holds every value to the rules that those of a small release are held to.
+A file that is not the one which was loaded by then has to have the checksum that was stated.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.bundle.rules import refused
+from counterpoise.bundle.rules import check_weights, refused
 from counterpoise.disk import hash_of, plainly
 from counterpoise.errors import BundleError
 from counterpoise.schema.files import as_relation, connect, errors_of
 from counterpoise.schema.quoting import quote_name
-from counterpoise.schema.tables import read_table
 
 WHAT = "the replicate weights of the table"
 # With fewer numbers than this they are read at once, and the folder may then go.
 MANY = 8_000_000
+_COLUMNS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +40,13 @@ class SavedReplicates:
 
     @classmethod
     def checked(cls, file: Path, names: list[str], rows: int, stated: str) -> SavedReplicates:
-        """Refuse what is not one finite number from zero for each row, with some above zero."""
+        """Refuse what is not one finite number from zero for each row, with some above zero.
+
+        By the least and the most that the file states of its columns, without reading them.
+        """
         stamp = _stamp(file)
-        # Cast, so that the values are looked at and not what the file says about them.
         asked = [
-            f"{what}({quote_name(name)}::DOUBLE)"
-            for name in names
-            for what in ("count", "min", "max")
+            f"{what}({quote_name(name)})" for name in names for what in ("count", "min", "max")
         ]
         with errors_of(file), connect() as connection:
             [found] = as_relation(file, connection).aggregate(", ".join(asked)).fetchall()
@@ -67,8 +67,29 @@ class SavedReplicates:
                 raise BundleError(f"{self.file} is no longer there; load the release again")
             if _stamp(self.file) != self.stamp and hash_of(self.file) != self.hash:
                 raise BundleError(f"{self.file} was changed; get the release again")
-            table = read_table(self.file, list(self.names))
-            return table[list(self.names)].to_numpy(dtype=np.float32)
+            found = _read(self.file, self.names, self.rows)
+            check_weights(found, self.rows, WHAT)
+            return found
+
+
+def _read(file: Path, names: tuple[str, ...], rows: int) -> np.ndarray:
+    """Columns of a file as float32, rows x R, and NaN for null.
+
+    A few at a time go to the place where they stay, so that all are held once, and each without
+    gaps, as sums over rows and fits with a replicate take them.
+    """
+    found = np.empty((len(names), rows), dtype=np.float32)
+    with errors_of(file), connect() as connection:
+        relation = as_relation(file, connection)
+        for start in range(0, len(names), _COLUMNS_AT_ONCE):
+            some = names[start : start + _COLUMNS_AT_ONCE]
+            asked = ", ".join(
+                f"CAST({quote_name(name)} AS FLOAT) AS {quote_name(name)}" for name in some
+            )
+            arrays = relation.project(asked).fetchnumpy()
+            for place, name in enumerate(some, start):
+                found[place] = np.ma.filled(arrays[name], np.nan)
+    return found.T
 
 
 def _stamp(file: Path) -> tuple[int, ...]:

@@ -68,7 +68,8 @@ def restore(schema: Schema, table: Any) -> pd.DataFrame:
     schema = schema.as_released()
     frame = read_table(table)
     check_columns(frame.columns, schema)
-    restored = frame.copy()
+    # Every column of the schema is put in anew; the others are shared until somebody writes.
+    restored = frame.copy(deep=False)
     for name in schema.rules.identifiers:
         restored[name] = restored_identifier(schema[name], frame[name])
     for column in schema.plain:
@@ -142,7 +143,13 @@ def _integers(values: np.ndarray, nulls: np.ndarray, nullable: bool) -> Any:
 def _restored(column: Column, values: pd.Series) -> Any:
     if not column.is_numeric:
         listed = column.ungrouped
-        places = Schema((listed,)).encode(values.to_frame(column.name)).codes[:, 0]
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            # Each category once, and null, which is the last by its code of -1.
+            different = [*values.cat.categories, None]
+            known = _places(listed, pd.Series(different, name=column.name, dtype=object))
+            places = known[values.cat.codes.to_numpy()]
+        else:
+            places = _places(listed, values)
         return _categories(column, places, places == listed.cells)
     values = plain(values)
     nulls = nulls_of(values)
@@ -168,6 +175,11 @@ def _restored(column: Column, values: pd.Series) -> Any:
     if (np.abs(present) > LARGEST_INTEGER).any():
         raise TableError(f"column {column.name!r}: expected whole numbers within 2^53")
     return _whole(column, pd.Series(present.astype(np.int64)), nulls)
+
+
+def _places(column: Column, values: pd.Series) -> np.ndarray:
+    """The places of values in a column's list of categories."""
+    return Schema((column,)).encode(values.to_frame(column.name)).codes[:, 0]
 
 
 def _numbers_of_texts(values: pd.Series) -> np.ndarray:

@@ -99,7 +99,7 @@ def from_database(array: np.ndarray, type_: str) -> pd.Series:
     if values.dtype == object:
         return pd.Series(_with_none(values, nulls), dtype=np.dtype(object))
     if not nulls.any():
-        return pd.Series(values)
+        return pd.Series(values, copy=False)
     if values.dtype.kind in "biu":
         return _masked(values, nulls)
     return pd.Series(values).mask(nulls)

@@ -45,6 +45,8 @@ FORMATS = ("pandas", "polars", "arrow")
 
 # A column of more different texts than this is not read as categories.
 MOST_CATEGORIES = 10_000
+# Up to here a text is looked for in the list itself, once for each entry of a file's dictionary.
+_FEW_CATEGORIES = 64
 
 
 def read_table(
@@ -205,7 +207,9 @@ def _fetch(
             if name in found
             else from_database(arrays[name], types[name])
             for name in names
-        }
+        },
+        # The arrays are nobody else's.
+        copy=False,
     )
 
 
@@ -235,6 +239,8 @@ def _distinct(relation: duckdb.DuckDBPyRelation, names: list[str]) -> dict[str, 
 def _place(name: str, listed: list[str]) -> str:
     """The place of a text in the list of those that are there, -1 for null."""
     among = ", ".join(map(quote_text, listed))
+    if len(listed) <= _FEW_CATEGORIES:
+        return f"CAST(coalesce(list_position([{among}], {quote_name(name)}), 0) - 1 AS SMALLINT)"
     code = f"enum_code(CAST({quote_name(name)} AS ENUM({among})))"
     return f"coalesce(CAST({code} AS INTEGER), -1)"
 
