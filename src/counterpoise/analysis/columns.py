@@ -94,11 +94,15 @@ class Groups:
         """The columns and labels of each group, and more that all of them have."""
         return [[*zip(self.columns, label, strict=True), *more] for label in self.labels]
 
-    def lines(self, values: np.ndarray) -> sparse.csr_array:
+    def lines(self, values: np.ndarray) -> np.ndarray | sparse.csc_array:
         """Groups x rows, with a row's value in the line of its group: the sums of each group."""
-        rows = np.flatnonzero((self.members >= 0) & (values != 0))
+        if not self.columns:
+            return values[None, :]
+        kept = (self.members >= 0) & (values != 0)
+        # A column for each row, with one value or none.
+        ends = np.concatenate([[0], np.cumsum(kept)])
         shape = (len(self.labels), len(self.members))
-        return sparse.csr_array((values[rows], (self.members[rows], rows)), shape=shape)
+        return sparse.csc_array((values[kept], self.members[kept], ends), shape=shape)
 
 
 def one_column(release: Release, name: Any, option: str = "column") -> Column:

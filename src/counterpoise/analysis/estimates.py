@@ -83,8 +83,10 @@ def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
     design, found, grouped = Design.of(release), numbers(release, column), groups(release, by)
     # theta = sum_i w_i x_i / sum_i w_i
     results = ratio(
-        design.sums(grouped.lines(found.values * found.present)),
-        design.sums(grouped.lines(found.present.astype(float))),
+        *design.several_sums(
+            grouped.lines(found.values * found.present),
+            grouped.lines(found.present.astype(float)),
+        )
     )
     note, beyond = _hidden(release, column, found, design), _unseen(release, column, found, design)
     members = [estimate(line, found.scale, note=note, beyond=beyond) for line in results]
@@ -129,8 +131,8 @@ def total(
         note = joined(note, _hidden(release, column, found, design))
         beyond = population * _unseen(release, column, found, design)
     # T = N sum_i w_i x_i / sum_i w_i
-    everyone = design.sums(np.ones((1, len(release.table))))
-    results = population * ratio(design.sums(grouped.lines(values)), everyone)
+    everyone = np.ones((1, len(release.table)))
+    results = population * ratio(*design.several_sums(grouped.lines(values), everyone))
     if column is None and by is None:
         number = float(population)
         return Estimate(number, None, number, note or _no_error(release), support=MEASURED)
@@ -169,9 +171,9 @@ def proportion(
     found = codes(release, column)
     if category is None:
         return shares(release, design, grouped, public, found.codes, found.labels)
-    present = design.sums(grouped.lines((found.codes >= 0).astype(float)))
+    present = grouped.lines((found.codes >= 0).astype(float))
     chosen, place = _is_category(release, column, category)
-    results = ratio(design.sums(grouped.lines(chosen)), present)
+    results = ratio(*design.several_sums(grouped.lines(chosen), present))
     whole = float(design.weights @ chosen) / float(design.weights[found.codes >= 0].sum())
     beyond, note = _rare(public, place)
     made = with_support(
@@ -239,8 +241,9 @@ def shares(
         tuple((*left, right) for left in grouped.labels for right in labels),
         np.where((found >= 0) & (grouped.members >= 0), grouped.members * len(labels) + found, -1),
     )
-    counts = design.sums(cells.lines(np.ones(len(found))))
-    wholes = design.sums(grouped.lines((found >= 0).astype(float)))
+    counts, wholes = design.several_sums(
+        cells.lines(np.ones(len(found))), grouped.lines((found >= 0).astype(float))
+    )
     results = ratio(counts, np.repeat(wholes, len(labels), axis=0))
     rare = [_rare(column, place) for place in range(len(labels))] * len(grouped.labels)
     members = [share(line, *known) for line, known in zip(results, rare, strict=True)]

@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import stdtrit
 
 from counterpoise.analysis.verdict import check_weights
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
 
 # The last axis of every array of results: the weighted result, the unweighted one, the replicates.
 FULL, UNWEIGHTED, REPLICATES = 0, 1, slice(2, None)
+
+# So many numbers in double precision stay in a processor's cache.
+_NUMBERS_AT_ONCE = 50_000
+# Up to here lines that are mostly zero are summed faster as if they were not.
+_FEW_LINES = 16
 
 NO_REPLICATES = "no standard error, because the release has no replicate weights"
 
@@ -77,10 +83,42 @@ class Design:
 
     def sums(self, rows: Any) -> np.ndarray:
         """Weighted sums of each line of `rows` (lines x rows, dense or sparse): lines x (2 + R)."""
-        parts = [(rows @ self.weights)[:, None], (rows @ np.ones(len(self.weights)))[:, None]]
-        if self.replicates is not None:
-            parts.append(rows @ self.replicates)
-        return np.hstack(parts)
+        return self.several_sums(rows)[0]
+
+    def several_sums(self, *several: Any) -> list[np.ndarray]:
+        """The `sums` of several sets of lines, in one pass over the replicates."""
+        equal = np.ones(len(self.weights))
+        lines = [rows.tocsc() if sparse.issparse(rows) else rows for rows in several]
+        found = [np.zeros((rows.shape[0], 2 + self.count)) for rows in lines]
+        for rows, sums in zip(lines, found, strict=True):
+            sums[:, FULL], sums[:, UNWEIGHTED] = rows @ self.weights, rows @ equal
+        for some, replicates in self.blocks():
+            for rows, sums in zip(lines, found, strict=True):
+                part = rows[:, some]
+                if sparse.issparse(part) and len(sums) <= _FEW_LINES:
+                    part = part.toarray()
+                sums[:, REPLICATES] += part @ replicates
+        return found
+
+    def blocks(
+        self, rows: np.ndarray | None = None, beside: int = 0
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """The replicates in double precision, a few rows that fit into a cache at a time.
+
+        Of all rows, or of those at some positions; `beside` is how many other numbers of a row
+        the cache has to hold.
+        """
+        if self.replicates is None:
+            return
+        total = len(self.weights) if rows is None else len(rows)
+        if total == len(self.weights):
+            rows = None
+        step = max(_NUMBERS_AT_ONCE // max(self.count, beside), 1)
+        for start in range(0, total, step):
+            some = slice(start, start + step)
+            block = self.replicates[some if rows is None else rows[some]]
+            # In the order in which they are held: replicates are many, and lines to sum are few.
+            yield some, block.astype(float, order="K")
 
     def each(self) -> Iterator[np.ndarray]:
         """The weights, equal weights, and every replicate, in the order of the last axis."""
