@@ -26,7 +26,8 @@ from counterpoise.analysis.coefficients import (
     supports_of,
     widened,
 )
-from counterpoise.analysis.replication import FULL, UNWEIGHTED, Design, covariance
+from counterpoise.analysis.replicate_fits import fit_replicates
+from counterpoise.analysis.replication import UNWEIGHTED, Design, covariance
 from counterpoise.analysis.result import LEVEL, Estimate, Estimates, estimate
 from counterpoise.analysis.support import Measured
 from counterpoise.analysis.text import aligned, show
@@ -186,9 +187,7 @@ def glm(
         likelihood = Numeric(x / sizes, _target(made, FAMILIES[chosen]), FAMILIES[chosen])
     # Many small products: threads would wait for each other longer than they work.
     with threadpool_limits(1, "blas"):
-        results, information, dispersion, note = _fit_all(
-            likelihood, [each[rows] for each in design.each()]
-        )
+        results, information, dispersion, note = _fit_all(likelihood, design, rows)
     naive = np.sqrt(dispersion * np.diag(np.linalg.inv(information)))
     asked = was_asked(release, read, chosen, usual_family(release.schema, read.targets))
     supports = supports_of(Measured.of_release(release), read, made.recipe.layout, asked)
@@ -264,20 +263,21 @@ def _check_rank(x: np.ndarray, weights: np.ndarray, terms: list[str]) -> None:
 
 
 def _fit_all(
-    likelihood: Likelihood, weightings: list[np.ndarray]
+    likelihood: Likelihood, design: Design, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float, str]:
     """Coefficients with each weighting (coefficients x (2 + R)), and at the full one the rest.
 
     That is the information, the dispersion, so that Var(beta) = phi information^-1, and a note.
     """
-    weights = weightings[FULL]
+    weights = design.weights[rows]
     beta = maximise(likelihood, weights, likelihood.start(weights))
     if beta is None:
         raise AnalysisError(
             "formula: the fit does not converge, because the terms separate the target's values, "
             "or nearly so; leave out a term, or use release.fit with a penalised model"
         )
-    found = [beta, *(maximise(likelihood, each, beta) for each in weightings[1:])]
+    unweighted = maximise(likelihood, np.ones(len(rows)), beta)
+    found = [beta, unweighted, *fit_replicates(likelihood, design, rows, beta)]
     undefined = np.full(len(beta), np.nan)
     results = np.array([undefined if each is None else each for each in found]).T
     failed = sum(each is None for each in found[UNWEIGHTED + 1 :])

@@ -14,11 +14,14 @@ from typing import Protocol
 
 import numpy as np
 from scipy import linalg
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import logsumexp, softmax
 
 # Newton's method is done when no coefficient moves by more than this, of its size: its error
 # after a step is about the square of the step.
-_TOLERANCE, _MOST_STEPS = 1e-6, 50
+_TOLERANCE, MOST_STEPS = 1e-6, 50
+# Where no two eta of a row move apart by more than 1, the curvature along the step grows by less
+# than e, and the step is an ascent.
+FARTHEST = 0.5
 
 
 class Likelihood(Protocol):
@@ -47,6 +50,25 @@ class Likelihood(Protocol):
     def dispersion(self, eta: np.ndarray, weights: np.ndarray) -> float:
         """The number phi of which phi times the inverse information is the naive covariance."""
         ...
+
+
+def logistic(eta: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-eta)), at a fraction of what scipy's takes on many rows.
+
+    >>> logistic(np.array([-1000.0, 0.0, 40.0]))
+    array([0. , 0.5, 1. ])
+    """
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-eta)))
+
+
+def softplus(eta: np.ndarray) -> np.ndarray:
+    """log(1 + exp(eta)).
+
+    >>> softplus(np.array([-1000.0, 0.0, 1000.0])).round(4)
+    array([0.000e+00, 6.931e-01, 1.000e+03])
+    """
+    return np.asarray(np.maximum(eta, 0) + np.log1p(np.exp(-np.abs(eta))))
 
 
 @dataclass(frozen=True)
@@ -82,8 +104,8 @@ FAMILIES = {
         ),
         Family(
             "binomial",
-            cumulant=lambda eta: np.logaddexp(0, eta),
-            mean=expit,
+            cumulant=softplus,
+            mean=logistic,
             variance=lambda mu: mu * (1 - mu),
             start=lambda y: np.log((y + 0.5) / (1.5 - y)),
             lowest=0.0,
@@ -123,13 +145,17 @@ class Numeric:
         """X beta."""
         return np.asarray(self.x @ beta)
 
+    def misses(self, eta: np.ndarray) -> np.ndarray:
+        """y - mu."""
+        return np.asarray(self.y - self.family.mean(eta))
+
     def height(self, eta: np.ndarray, weights: np.ndarray) -> float:
         """Sum_i w_i (y_i eta_i - b(eta_i))."""
         return float(weights @ (self.y * eta - self.family.cumulant(eta)))
 
     def slope(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """X' W (y - mu)."""
-        return np.asarray(self.x.T @ (weights * (self.y - self.family.mean(eta))))
+        return np.asarray(self.x.T @ (weights * self.misses(eta)))
 
     def information(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """X' W V X."""
@@ -165,6 +191,10 @@ class Multinomial:
         """X beta_k, a column each."""
         return np.asarray(self.x @ beta.reshape(self.categories - 1, -1).T)
 
+    def misses(self, eta: np.ndarray) -> np.ndarray:
+        """1[y = k] - p_k, a column each."""
+        return (self.y[:, None] == np.arange(1, self.categories)) - probabilities(eta)[:, 1:]
+
     def height(self, eta: np.ndarray, weights: np.ndarray) -> float:
         """Sum_i w_i (eta_i,y_i - log sum_k exp(eta_ik))."""
         whole = _with_first(eta)
@@ -173,8 +203,7 @@ class Multinomial:
 
     def slope(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """X' W (1[y = k] - p_k) for each k."""
-        misses = (self.y[:, None] == np.arange(1, self.categories)) - probabilities(eta)[:, 1:]
-        return np.asarray((self.x.T @ (weights[:, None] * misses)).T.ravel())
+        return np.asarray((self.x.T @ (weights[:, None] * self.misses(eta))).T.ravel())
 
     def information(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """X' W diag(p_k (1[k = l] - p_l)) X for each k and l."""
@@ -204,7 +233,7 @@ def probabilities(eta: np.ndarray) -> np.ndarray:
 def maximise(likelihood: Likelihood, weights: np.ndarray, start: np.ndarray) -> np.ndarray | None:
     """The coefficients with the largest likelihood, or None if none have."""
     beta, eta = start, likelihood.predictor(start)
-    for _ in range(_MOST_STEPS):
+    for _ in range(MOST_STEPS):
         # beta += information^-1 slope
         with np.errstate(over="ignore"):
             slope = likelihood.slope(eta, weights)
@@ -213,12 +242,10 @@ def maximise(likelihood: Likelihood, weights: np.ndarray, start: np.ndarray) -> 
             step = linalg.cho_solve(linalg.cho_factor(information), slope)
         except (linalg.LinAlgError, ValueError):  # singular, or no longer finite
             return None
-        if np.abs(step).max() <= _TOLERANCE * (1 + np.abs(beta).max()):
+        if is_close(step, beta):
             return np.asarray(beta + step)
         change = likelihood.predictor(step)
-        # Where no two eta of a row move apart by more than 1, the curvature along the step grows
-        # by less than e, and the step is an ascent.
-        if np.abs(change).max() > 0.5:
+        if np.abs(change).max() > FARTHEST:
             with np.errstate(over="ignore"):
                 height = likelihood.height(eta, weights)
                 for _ in range(30):
@@ -227,6 +254,12 @@ def maximise(likelihood: Likelihood, weights: np.ndarray, start: np.ndarray) -> 
                     step, change = step / 2, change / 2
         beta, eta = beta + step, eta + change
     return None
+
+
+def is_close(step: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """Whether a step of Newton's method from `beta`, or each of several, is the last."""
+    most = np.abs(step).max(axis=-1)
+    return np.asarray(most <= _TOLERANCE * (1 + np.abs(beta).max(axis=-1)))
 
 
 def _with_first(eta: np.ndarray) -> np.ndarray:
