@@ -1,5 +1,5 @@
 """Posteriors from a release. Draws are compared within five or more of their standard errors, and
-seeded; few shapes are used, because the sampler is compiled for each."""
+seeded."""
 
 import sys
 import warnings
@@ -14,13 +14,20 @@ from scipy.special import expit
 import counterpoise as cp
 from counterpoise.analysis import posterior as module
 from counterpoise.analysis.posterior import Prior, spread
-from counterpoise.analysis.posterior_density import Task, compressed, find_mode, log_density
+from counterpoise.analysis.posterior_density import (
+    Task,
+    expand,
+    find_mode,
+    log_density,
+    row_gradients,
+)
 from counterpoise.analysis.posterior_sampler import check_convergence, sample
+from counterpoise.analysis.posterior_surface import surface_of
 from counterpoise.errors import AnalysisError, CounterpoiseWarning, SchemaError
 from tests.analysis.releases import make_release, repeated
 
 pytestmark = pytest.mark.skipif(
-    not all(map(find_spec, ("jax", "blackjax", "arviz_base", "arviz_stats"))),
+    not all(map(find_spec, ("arviz_base", "arviz_stats"))),
     reason="the extra `bayes` is not installed",
 )
 
@@ -36,12 +43,6 @@ def release():
 @pytest.fixture(scope="module")
 def logistic(release):
     return release.posterior(FORMULA, replicates=False, **QUICK)
-
-
-def jax_in_double_precision():
-    import jax
-
-    return jax.enable_x64(True)
 
 
 def matrix(table, *names):
@@ -115,20 +116,54 @@ def test_the_modes_of_integer_weights_and_of_repeated_rows_are_one(release, fami
     assert weighted.curvature == pytest.approx(plain.curvature, rel=1e-6)
 
 
-@pytest.mark.parametrize("family", ["linear", "multinomial"])
-def test_compressed_rows_have_the_same_density(release, family):
+def some_task(release, family):
+    """A posterior, and points around the middle of it."""
     x, y = matrix(release.table, "children", "ill"), release.table["children"].to_numpy(float)
+    y = (y > 0).astype(float) if family == "logistic" else y
     size = 3 * int(y.max()) if family == "multinomial" else 3
-    task = Task(x, y, release.weights, np.zeros(size), np.eye(size), 1.0)
-    generator = np.random.default_rng(0)
-    with jax_in_double_precision():
-        gaps = [
-            float(log_density(family, theta, task))
-            - float(log_density(family, theta, compressed(family, task)))
-            for theta in generator.normal(size=(4, size + (family == "linear")))
+    task = Task(x, y, release.weights, np.full(size, 0.1), np.eye(size), 1.0)
+    return task, np.random.default_rng(0).normal(size=(4, size + (family == "linear")))
+
+
+@pytest.mark.parametrize("family", ["linear", "logistic", "multinomial"])
+def test_what_the_sampler_climbs_is_the_density_in_single_precision(release, family):
+    task, points = some_task(release, family)
+    surface = surface_of(family, task)
+    for theta in points:
+        height, slope = surface(theta)
+        # Up to a constant, of which there is none.
+        assert height == pytest.approx(log_density(family, theta, task), abs=1e-4)
+        assert slope == pytest.approx(expand(family, theta, task).slope, rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize("family", ["linear", "logistic", "multinomial"])
+def test_derivatives_are_those_of_the_density(release, family):
+    task, points = some_task(release, family)
+    step = 1e-5 * np.eye(points.shape[1])
+    for theta in points:
+        found = expand(family, theta, task)
+        assert found.height == pytest.approx(log_density(family, theta, task), rel=1e-12)
+        rises = [
+            log_density(family, theta + each, task) - log_density(family, theta - each, task)
+            for each in step
         ]
-    # Up to a constant, of which there is none.
-    assert gaps == pytest.approx(np.zeros(4), abs=1e-4)
+        assert np.array(rises) / 2e-5 == pytest.approx(found.slope, rel=1e-5, abs=1e-5)
+        bends = [
+            expand(family, theta - each, task).slope - expand(family, theta + each, task).slope
+            for each in step
+        ]
+        assert np.array(bends) / 2e-5 == pytest.approx(found.curvature, rel=1e-5, abs=1e-4)
+        # The gradients of the rows add up to that of all of them, but for the prior's.
+        rows = -task.weights @ row_gradients(family, theta, task)
+        prior = -task.precision @ (theta[: task.size] - task.centre)
+        assert rows + prior == pytest.approx(found.slope[: task.size], rel=1e-9, abs=1e-9)
+
+
+def test_rows_with_the_same_features_are_climbed_as_one(release):
+    task, _ = some_task(release, "logistic")
+    [block] = surface_of("logistic", task).blocks
+    assert block.features.shape[1] == len(np.unique(task.features[task.weights > 0], axis=0))
+    assert block.weights.sum() == pytest.approx(task.weights.sum())
 
 
 def test_a_logistic_posterior_of_many_rows_is_nearly_normal_around_the_fit(release):
@@ -364,7 +399,7 @@ def test_weights_that_should_not_be_used_are_refused(release):
 
 
 def test_without_the_extra_the_way_to_it_is_told(release, monkeypatch):
-    monkeypatch.setitem(sys.modules, "blackjax", None)
+    monkeypatch.setitem(sys.modules, "arviz_stats", None)
     with pytest.raises(AnalysisError, match=r"pip install 'counterpoise\[bayes\]'"):
         release.posterior(FORMULA)
 

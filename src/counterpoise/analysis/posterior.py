@@ -428,7 +428,6 @@ def _require_extra() -> None:
     try:
         import arviz_base  # noqa: F401
         import arviz_stats  # noqa: F401
-        import blackjax  # noqa: F401
     except ImportError:
         raise AnalysisError(
             "posteriors need packages that are not installed; install them by "

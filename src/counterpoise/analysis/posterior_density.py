@@ -7,21 +7,21 @@ Differentially Private Synthetic Data", 2022, equation 3):
 
     log pi(theta | x) = log pi(theta) + sum_i w_i log f(x_i | theta) + constant.
 
-Every family is written once, as the log-likelihood of a row; JAX derives the rest. Modes are found
-in double precision; the sampler has the rows in single precision, which is as fast again, and sums
-them in double. The parameters are the coefficients of the features, by category for a multinomial
-model, and for a linear model the logarithm of the noise's deviation at the end.
+All here is exact, in double precision; `posterior_surface` has the same density for a sampler,
+which asks for it thousands of times. The parameters are the coefficients of the features, by
+category for a multinomial model, and for a linear model the logarithm of the noise's deviation at
+the end.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from counterpoise.errors import AnalysisError
+from counterpoise.formulas import likelihood
 
 FAMILIES = ("linear", "logistic", "multinomial")
 
@@ -48,57 +48,76 @@ class Task(NamedTuple):
         return len(self.centre)
 
 
-def row_log_likelihoods(family: str, theta: Any, task: Task) -> Any:
-    """log f(x_i | theta) of every row, for JAX; constants are left out."""
-    import jax.numpy as jnp
-    from jax.nn import logsumexp, softplus
+class Expansion(NamedTuple):
+    """A log-density at a point: its height, its gradient, and its negative Hessian."""
 
-    theta = jnp.asarray(theta).astype(task.features.dtype)
+    height: float
+    slope: np.ndarray
+    curvature: np.ndarray
+
+
+def log_density(family: str, theta: np.ndarray, task: Task) -> float:
+    """log pi(theta | x) up to a constant.
+
+    >>> task = Task(np.ones((4, 1)), np.array([0.0, 0, 0, 1]), np.ones(4), np.zeros(1),
+    ...             np.eye(1), 1.0)
+    >>> round(log_density("logistic", np.zeros(1), task), 4)  # four times log(1/2)
+    -2.7726
+    """
+    height, _ = prior_height(family, theta, task)
     if family == "linear":
-        beta, log_noise = theta[:-1], theta[-1]
-        residuals = (task.target - task.features @ beta) * jnp.exp(-log_noise)
-        return -log_noise - residuals**2 / 2
-    if family == "logistic":
-        # y eta - log(1 + exp(eta))
-        eta = task.features @ theta
-        return task.target * eta - softplus(eta)
-    # eta_y - log sum_k exp(eta_k), with eta = 0 for the first category
-    others = task.features @ theta.reshape(-1, task.features.shape[1]).T
-    eta = jnp.hstack([jnp.zeros_like(others[:, :1]), others])
-    chosen = jnp.take_along_axis(eta, task.target.astype(int)[:, None], axis=1)[:, 0]
-    return chosen - logsumexp(eta, axis=1)
+        residuals = (task.target - task.features @ theta[:-1]) * np.exp(-theta[-1])
+        return float(height + task.weights @ (-theta[-1] - residuals**2 / 2))
+    model = likelihood_of(family, task)
+    return height + model.height(model.predictor(theta), task.weights)
 
 
-def log_density(family: str, theta: Any, task: Task) -> Any:
-    """log pi(theta | x) up to a constant, for JAX."""
-    import jax.numpy as jnp
-
-    apart = theta[: len(task.centre)] - task.centre
-    prior = -apart @ task.precision @ apart / 2
+def prior_height(family: str, theta: np.ndarray, task: Task) -> tuple[float, np.ndarray]:
+    """log pi(theta) up to a constant, and its gradient."""
+    apart = theta[: task.size] - task.centre
+    pull = task.precision @ apart
+    height, slope = -apart @ pull / 2, -pull
     if family == "linear":
         # sigma is exponential, and d sigma = sigma d log(sigma).
-        prior += theta[-1] - jnp.exp(theta[-1]) / task.noise
-    # sum_i w_i log f(x_i | theta)
-    rows = row_log_likelihoods(family, theta, task)
-    return prior + task.weights @ rows.astype(task.weights.dtype)
+        share = np.exp(theta[-1]) / task.noise
+        height, slope = height + theta[-1] - share, np.append(slope, 1 - share)
+    return float(height), slope
 
 
-def compressed(family: str, task: Task) -> Task:
-    """The same posterior, up to rounding, for less work at every evaluation."""
-    if family != "linear":
-        single = np.float32
-        return task._replace(
-            features=task.features.astype(single), target=task.target.astype(single)
+def likelihood_of(family: str, task: Task) -> likelihood.Numeric | likelihood.Multinomial:
+    """The likelihood of a logistic or a multinomial model."""
+    if family == "logistic":
+        binomial = likelihood.FAMILIES["binomial"]
+        return likelihood.Numeric(task.features, task.target, binomial)
+    categories = task.size // task.features.shape[1] + 1
+    return likelihood.Multinomial(task.features, task.target.astype(int), categories)
+
+
+def expand(family: str, theta: np.ndarray, task: Task) -> Expansion:
+    """The log-density with its gradient and negative Hessian."""
+    height, slope = prior_height(family, theta, task)
+    curvature = np.zeros((len(theta), len(theta)))
+    curvature[: task.size, : task.size] = task.precision
+    if family == "linear":
+        curvature[-1, -1] = np.exp(theta[-1]) / task.noise
+        rows = _linear_rows(theta, task)
+    else:
+        model = likelihood_of(family, task)
+        eta, weights = model.predictor(theta), task.weights
+        rows = Expansion(
+            model.height(eta, weights), model.slope(eta, weights), model.information(eta, weights)
         )
-    # The rows of a linear model enter by their number and sum w (y - x beta)^2 alone. With
-    # sqrt(w) (X, y) = Q R, that is the sum over the rows of sqrt(m/W) R, each of weight W/m.
-    root = np.sqrt(task.weights)[:, None]
-    triangle = np.linalg.qr(root * np.column_stack([task.features, task.target]), mode="r")
-    share = task.weights.sum() / len(triangle)
-    triangle = triangle / np.sqrt(share)
-    return task._replace(
-        features=triangle[:, :-1], target=triangle[:, -1], weights=np.full(len(triangle), share)
-    )
+    return Expansion(height + rows.height, slope + rows.slope, curvature + rows.curvature)
+
+
+def row_gradients(family: str, theta: np.ndarray, task: Task) -> np.ndarray:
+    """The gradient of every row's loss -log f with respect to the coefficients."""
+    if family == "linear":
+        misses = (task.target - task.features @ theta[:-1])[:, None] * np.exp(-2 * theta[-1])
+    else:
+        model = likelihood_of(family, task)
+        misses = model.misses(model.predictor(theta)).reshape(len(task.target), -1)
+    return -np.hstack([task.features * each[:, None] for each in misses.T])
 
 
 class Mode(NamedTuple):
@@ -117,28 +136,38 @@ def find_mode(family: str, task: Task, start: np.ndarray | None = None) -> Mode:
     array([-1.0986])
     """
     theta = _start(family, task) if start is None else start
-    value, slope, curvature = _expansion(family, theta, task)
+    here = expand(family, theta, task)
     for _ in range(_MOST_STEPS):
-        step = _ascent(curvature, slope)
+        step = _ascent(here.curvature, here.slope)
         # slope.step is twice what the quadratic approximation promises, and free of units.
-        if slope @ step < _TOLERANCE:
-            return Mode(theta, curvature)
+        if here.slope @ step < _TOLERANCE:
+            return Mode(theta, here.curvature)
         for _ in range(40):
-            higher, *rest = _expansion(family, theta + step, task)
-            if higher >= value - 1e-9 * abs(value):
+            there = expand(family, theta + step, task)
+            if there.height >= here.height - 1e-9 * abs(here.height):
                 break
             step = step / 2
-        theta, value, (slope, curvature) = theta + step, higher, rest
+        theta, here = theta + step, there
     raise AnalysisError("formula: the posterior's mode was not found; state a narrower prior")
 
 
-def row_gradients(family: str, theta: np.ndarray, task: Task) -> np.ndarray:
-    """The gradient of every row's loss -log f with respect to the coefficients."""
-    import jax
-
-    with jax.enable_x64(True):
-        made = jax.jacfwd(row_log_likelihoods, argnums=1)(family, theta, task)
-        return -np.asarray(made)[:, : task.size]
+def _linear_rows(theta: np.ndarray, task: Task) -> Expansion:
+    """Of sum_i w_i (-log s - r_i^2 / 2), with r_i = (y_i - x_i beta) / s, by beta and log s."""
+    x, weights, inverse = task.features, task.weights, np.exp(-theta[-1])
+    residuals = (task.target - x @ theta[:-1]) * inverse
+    pull = x.T @ (weights * residuals) * inverse
+    squares, total = float(weights @ residuals**2), float(weights.sum())
+    corner = np.array([[2 * squares]])
+    return Expansion(
+        -total * theta[-1] - squares / 2,
+        np.append(pull, squares - total),
+        np.block(
+            [
+                [(x * (weights * inverse**2)[:, None]).T @ x, 2 * pull[:, None]],
+                [2 * pull[None, :], corner],
+            ]
+        ),
+    )
 
 
 def _start(family: str, task: Task) -> np.ndarray:
@@ -162,26 +191,3 @@ def _ascent(curvature: np.ndarray, slope: np.ndarray) -> np.ndarray:
             continue
         return np.asarray(linalg.cho_solve(factor, slope))
     return slope / size
-
-
-def _expansion(family: str, theta: np.ndarray, task: Task) -> tuple[float, np.ndarray, np.ndarray]:
-    """The log-density with its gradient and negative Hessian."""
-    import jax
-
-    with jax.enable_x64(True):
-        value, slope, hessian = _compiled_expansion(family)(theta, task)
-    return float(value), np.asarray(slope), -np.asarray(hessian)
-
-
-@cache
-def _compiled_expansion(family: str) -> Any:
-    import jax
-
-    def height(theta: Any, task: Task) -> Any:
-        return log_density(family, theta, task)
-
-    def expand(theta: Any, task: Task) -> tuple[Any, Any, Any]:
-        value, slope = jax.value_and_grad(height)(theta, task)
-        return value, slope, jax.hessian(height)(theta, task)
-
-    return jax.jit(expand)

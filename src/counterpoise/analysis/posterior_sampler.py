@@ -1,22 +1,23 @@
 """Draws from a posterior by the No-U-Turn sampler, and whether they can be trusted.
 
-The sampler (M. D. Hoffman and A. Gelman, JMLR 15, 2014) is blackjax's, on JAX. It moves in the
-coordinates in which the posterior is about a standard normal, by the curvature at its mode, so
-that few steps take it across; it is compiled once for a shape and used again. Draws are checked as
-Vehtari, Gelman, Simpson, Carpenter and Bürkner (Bayesian Analysis 16, 2021) advise: R-hat of the
-ranks, and the effective number of draws in the bulk and in the tails.
+The sampler moves in the coordinates in which the posterior is about a standard normal, by the
+curvature at its mode, so that few steps take it across. Draws are checked as Vehtari, Gelman,
+Simpson, Carpenter and Bürkner (Bayesian Analysis 16, 2021) advise: R-hat of the ranks, and the
+effective number of draws in the bulk and in the tails.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy import linalg
+from threadpoolctl import threadpool_limits
 
-from counterpoise.analysis.posterior_density import Mode, Task, compressed, log_density
+from counterpoise.analysis.no_u_turn import run_chain
+from counterpoise.analysis.posterior_density import Mode, Task
+from counterpoise.analysis.posterior_surface import surface_of
 
 # Above this R-hat, or below so many effective draws a chain, draws are not to be trusted.
 MOST_R_HAT, LEAST_EFFECTIVE = 1.01, 100
@@ -39,19 +40,30 @@ def sample(
     family: str, task: Task, mode: Mode, chains: int, draws: int, warmup: int, seed: int
 ) -> Sampled:
     """Draw from the posterior; the same seed gives the same draws on the same machine."""
-    import jax
-
     # theta = mode + K z, with K K' the inverse of the curvature
     lower = linalg.cholesky(mode.curvature, lower=True)
     root = linalg.solve_triangular(lower, np.eye(len(lower)), lower=True).T
-    with jax.enable_x64(True):
-        start_key, run_key = jax.random.split(jax.random.key(seed))
-        shape = (chains, len(mode.theta))
-        starts = _START_DEVIATION * jax.random.normal(start_key, shape)
-        run = _compiled(family, draws, warmup)
-        rows = compressed(family, task)
-        found = run(jax.random.split(run_key, chains), starts, rows, mode.theta, root)
-    return Sampled(*(np.asarray(part) for part in found))
+    density = surface_of(family, task)
+
+    def surface(z: np.ndarray) -> tuple[float, np.ndarray]:
+        height, slope = density(mode.theta + root @ z)
+        return height, root.T @ slope
+
+    found = []
+    # Many small products: threads would wait for each other longer than they work. And where a
+    # step leads out of all numbers the sampler turns back by itself.
+    with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
+        for each in np.random.default_rng(seed).spawn(chains):
+            start = _START_DEVIATION * each.standard_normal(len(root))
+            found.append(run_chain(surface, start, draws, warmup, each))
+    positions = np.stack([chain.draws for chain in found])
+    return Sampled(
+        mode.theta + positions @ root.T,
+        *(
+            np.stack([getattr(chain, part) for chain in found])
+            for part in ("diverging", "acceptance_rate", "steps", "step_size")
+        ),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,37 +104,3 @@ def check_convergence(sampled: Sampled) -> Convergence:
         diverging=int(sampled.diverging.sum()),
         chains=len(sampled.draws),
     )
-
-
-@cache
-def _compiled(family: str, draws: int, warmup: int) -> Any:
-    import blackjax
-    import jax
-    import jax.numpy as jnp
-    from blackjax.adaptation.step_size import dual_averaging_adaptation
-
-    # Of one compiled transition, in warmup and after: compiling takes longer than sampling.
-    transition = blackjax.nuts.build_kernel()
-    begin, update, settle = dual_averaging_adaptation(target=0.8)
-
-    def run_chain(key: Any, start: Any, task: Task, centre: Any, root: Any) -> Any:
-        def height(z: Any) -> Any:
-            return log_density(family, centre + root @ z, task)
-
-        def move(carried: Any, step: Any) -> Any:
-            (state, adapted), (key, warm) = carried, step
-            step_size = jnp.where(warm, jnp.exp(adapted.log_step_size), settle(adapted))
-            # In these coordinates the posterior's covariance is about the identity.
-            state, info = transition(key, state, height, step_size, jnp.ones_like(start))
-            learnt = update(adapted, info.acceptance_rate)
-            adapted = jax.tree.map(lambda new, old: jnp.where(warm, new, old), learnt, adapted)
-            told = (info.is_divergent, info.acceptance_rate, info.num_integration_steps)
-            return (state, adapted), (centre + root @ state.position, *told, step_size)
-
-        keys = jax.random.split(key, warmup + draws)
-        state = blackjax.nuts.init(start, height)
-        is_warmup = jnp.arange(warmup + draws) < warmup
-        _, found = jax.lax.scan(move, (state, begin(0.5)), (keys, is_warmup))
-        return tuple(part[warmup:] for part in found)
-
-    return jax.jit(jax.vmap(run_chain, in_axes=(0, 0, None, None, None)))
