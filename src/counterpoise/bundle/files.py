@@ -91,7 +91,7 @@ def load(path: str | Path) -> Release:
             table = _understood(written, found.schema)
             if found.replicates and not is_large:
                 replicates = written[names[1:]].to_numpy(dtype=np.float32)
-            _check_table(table, replicates, found.schema, rows)
+            _check_weights(table, replicates, rows)
             if is_large:
                 saved = SavedReplicates.checked(file, names[1:], rows, found.hashes[TABLE])
     models = SavedModels(folder / MODEL, found.hashes[MODEL]) if MODEL in found.hashes else None
@@ -123,7 +123,8 @@ def _check(release: Release, card: dict[str, Any]) -> None:
     check_card(card)
     if list(release.table.columns) != [*release.schema.names, WEIGHT]:
         raise BundleError("the table has to have the columns of the schema, and the weight")
-    _check_table(release.table, release.replicates, release.schema, card["rows"])
+    _check_weights(release.table, release.replicates, card["rows"])
+    check_rows(release.table, release.schema)
 
 
 def _fill(
@@ -164,13 +165,10 @@ def _understood(written: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     return schema.restore(written[[*schema.names, WEIGHT]])
 
 
-def _check_table(
-    table: pd.DataFrame, replicates: np.ndarray | None, schema: Schema, rows: int
-) -> None:
+def _check_weights(table: pd.DataFrame, replicates: np.ndarray | None, rows: int) -> None:
     check_weights(table[WEIGHT].to_numpy(dtype=float), rows, "the weights of the table")
     if replicates is not None:
         check_weights(replicates, rows, "the replicate weights of the table")
-    check_rows(table, schema)
 
 
 def _with_replicates(release: Release) -> pd.DataFrame:

@@ -6,6 +6,7 @@ method names in `model_type`. So a third party's method needs an entry point and
 `to_arrays` and `from_arrays`, and nothing else. What is derived at the end of a fit may be left
 out of the arrays: AIM's model forgets the bounds on marginals that it did not measure. A function
 cannot be saved, nor can weights that know one table only; a release then says that it has no model.
+Methods are imported when a model is made or read: whoever loads a release to ask it needs none.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,8 +26,10 @@ from counterpoise.disk import hash_of, plainly
 from counterpoise.errors import BundleError, CounterpoiseError, MethodError
 from counterpoise.registry import Registry
 from counterpoise.schema import Schema
-from counterpoise.synthesizers import SYNTHESIZERS, Model, Synthesizer
-from counterpoise.weights import WEIGHTERS, Weighter, WeightModel
+
+if TYPE_CHECKING:
+    from counterpoise.synthesizers import Model, Synthesizer
+    from counterpoise.weights import Weighter, WeightModel
 
 _SYNTHESIZER, _WEIGHTS = "synthesizer.", "weights."
 
@@ -103,6 +106,9 @@ class Models:
         cls, synthesizer: Synthesizer, model: Model, weighter: Weighter, weight_model: WeightModel
     ) -> Models:
         """The models of two methods."""
+        from counterpoise.synthesizers import SYNTHESIZERS
+        from counterpoise.weights import WEIGHTERS
+
         try:
             if not getattr(weighter, "weighs_new_rows", True):
                 raise MethodError(
@@ -135,6 +141,9 @@ class SavedModels:
 
     def open(self, schema: Schema, card: Mapping[str, Any]) -> Models:
         """Read both models; their methods have to be installed."""
+        from counterpoise.synthesizers import SYNTHESIZERS
+        from counterpoise.weights import WEIGHTERS
+
         self._check()
         arrays, _ = read_archive(self.path)
         synthesizer = read_model(
