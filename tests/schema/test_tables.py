@@ -320,6 +320,34 @@ def test_texts_of_a_file_read_as_categories_are_the_same_texts(tmp_path):
     pd.testing.assert_series_equal(folded["number"], plain["number"])
 
 
+@pytest.mark.parametrize("count", [3, 200])
+def test_few_and_many_categories_are_read_alike(tmp_path, count):
+    texts = [None, *(f"it's {place % count}" for place in range(1000))]
+    write_parquet(pd.DataFrame({"text": texts}), tmp_path / "table.parquet")
+    found = read_table(tmp_path / "table.parquet", as_categories=True)["text"]
+    assert len(found.cat.categories) == count
+    assert found.isna().tolist() == [True] + [False] * 1000
+    assert found.tolist()[1:] == texts[1:]
+
+
+@pytest.mark.parametrize(
+    ("expected", "categories"),
+    [
+        (["b", "a", "c"], ["b", "a", "c"]),  # as they are stated, there or not
+        (["b"], ["a", "b"]),  # there is another one, so all are looked for
+        ([], ["a", "b"]),
+        ([f"t{place}" for place in range(100)], ["a", "b"]),
+    ],
+)
+def test_expected_texts_are_the_categories_unless_there_are_others(tmp_path, expected, categories):
+    texts = ["b", None, "a", "b"]
+    write_parquet(pd.DataFrame({"text": texts, "x": [1, 2, 3, 4]}), tmp_path / "t.parquet")
+    found = read_table(tmp_path / "t.parquet", as_categories={"text": expected, "x": ["1"]})
+    assert found["text"].cat.categories.tolist() == categories
+    assert found["text"].astype(object).where(found["text"].notna(), None).tolist() == texts
+    assert found["x"].tolist() == [1, 2, 3, 4]
+
+
 def test_a_column_of_too_many_texts_stays_one_of_texts(tmp_path):
     write_parquet(pd.DataFrame({"text": [f"t{i}" for i in range(30_000)]}), tmp_path / "t.parquet")
     found = read_table(tmp_path / "t.parquet", as_categories=True)

@@ -87,7 +87,12 @@ def load(path: str | Path) -> Release:
             rows, replicates = found.card["rows"], None
             is_large = rows * found.replicates > MANY
             chosen = [*found.schema.names, WEIGHT] if is_large else None
-            written = read_table(file, chosen, as_categories=True)
+            expected = {
+                column.name: [str(category) for category in column.categories or ()]
+                for column in found.schema
+                if column.category_type == "string"
+            }
+            written = read_table(file, chosen, as_categories=expected)
             table = _understood(written, found.schema)
             if found.replicates and not is_large:
                 replicates = written[names[1:]].to_numpy(dtype=np.float32)

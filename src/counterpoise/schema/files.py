@@ -7,6 +7,7 @@ it, so the errors of the reader, which do, are replaced, not chained.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -15,7 +16,6 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -59,7 +59,7 @@ def as_relation(
     if not is_path(source):
         raise TableError("a relation is made of a file's path or of a DuckDB relation")
     path = Path(source)
-    names = file_columns(path, dialect)
+    names = file_columns(path, dialect, connection)
     refuse_duplicates(names)
     literal = literal_path(path)
     with errors_of(source):
@@ -155,8 +155,12 @@ def is_text_file(path: Path) -> bool:
     return _suffix(path) in DELIMITERS
 
 
-def file_columns(path: Path, dialect: Dialect = DEFAULT) -> list[str]:
-    """The names of the columns of a file, without reading its rows."""
+def file_columns(
+    path: Path,
+    dialect: Dialect = DEFAULT,
+    connection: duckdb.DuckDBPyConnection | None = None,
+) -> list[str]:
+    """The names of the columns of a file, without reading its rows; by a connection, if any."""
     suffix = _suffix(path)
     with plainly(path, "read", TableError):
         is_folder, is_there = path.is_dir(), is_writable(str(path)) and path.exists()
@@ -164,7 +168,8 @@ def file_columns(path: Path, dialect: Dialect = DEFAULT) -> list[str]:
         raise TableError(f"{str(path)!r} is a directory; give the path of one file")
     if not is_there:
         raise TableError(f"there is no file {str(path)!r}")
-    names = _parquet_columns(path) if suffix == PARQUET else _csv_columns(path, dialect)
+    is_parquet = suffix == PARQUET
+    names = _parquet_columns(path, connection) if is_parquet else _csv_columns(path, dialect)
     if not names:
         raise TableError(f"{str(path)!r} is empty; the first line of a CSV names its columns")
     return names
@@ -218,7 +223,7 @@ def _decoded(
     return connection.sql(f"SELECT * FROM {table}")
 
 
-@contextmanager
+@contextlib.contextmanager
 def _lines(path: Path, dialect: Dialect) -> Iterator[Iterator[list[str]]]:
     with open_text(path, dialect.encoding) as file:
         yield csv.reader(
@@ -226,7 +231,7 @@ def _lines(path: Path, dialect: Dialect) -> Iterator[Iterator[list[str]]]:
         )
 
 
-@contextmanager
+@contextlib.contextmanager
 def text_errors(path: Path, dialect: Dialect) -> Iterator[None]:
     """Replaces errors of reading text by a TableError that quotes nothing."""
     try:
@@ -245,9 +250,10 @@ def text_errors(path: Path, dialect: Dialect) -> Iterator[None]:
         replacement.__context__ = None
 
 
-def _parquet_columns(path: Path) -> list[str]:
+def _parquet_columns(path: Path, connection: duckdb.DuckDBPyConnection | None) -> list[str]:
     query = f"SELECT name, num_children FROM parquet_schema({literal_path(path)})"
-    with errors_of(path), connect() as connection:
+    with errors_of(path), contextlib.ExitStack() as stack:
+        connection = connection or stack.enter_context(connect())
         elements = connection.execute(query).fetchall()
     # The tree in depth-first order: the root, then every column followed by what is in it.
     names: list[str] = []

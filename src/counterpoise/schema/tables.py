@@ -47,20 +47,23 @@ FORMATS = ("pandas", "polars", "arrow")
 MOST_CATEGORIES = 10_000
 # Up to here a text is looked for in the list itself, once for each entry of a file's dictionary.
 _FEW_CATEGORIES = 64
+_UNLISTED = -2
 
 
 def read_table(
     source: Any,
     columns: Sequence[str] | None = None,
     dialect: Dialect = DEFAULT,
-    as_categories: bool = False,
+    as_categories: bool | Mapping[str, Sequence[str]] = False,
 ) -> pd.DataFrame:
     """A table as a pandas frame; with `columns`, only those of them that it has.
 
     `source` is the path of a .csv, .csv.gz, .tsv or .parquet file, a pandas or polars frame, an
     Arrow table, or a DuckDB relation. Text in a CSV stays text; an empty field is null. `dialect`
     says how a file of text is written. With `as_categories`, a column of texts of a file comes as
-    categories, those that are there: each text is then held once, and not once a row.
+    categories, those that are there: each text is then held once, and not once a row. Where it
+    names columns with the texts that they are expected to hold, these are their categories, and
+    need not be looked for unless there are others.
     """
     if columns is not None:
         columns = texts(columns, "the columns to read must be a list of their names")
@@ -70,8 +73,8 @@ def read_table(
         frame = source.set_axis(names, axis=1)
         return frame if columns is None else frame[[name for name in columns if name in frame]]
     if is_path(source):
-        names = list(table_columns(source, dialect))
         with errors_of(source), connect() as connection:
+            names = file_columns(Path(source), dialect, connection)
             relation = as_relation(source, connection, dialect)
             return _fetch(relation, _chosen(names, columns), as_categories)
     if isinstance(source, duckdb.DuckDBPyRelation):
@@ -188,19 +191,29 @@ def _chosen(names: list[str], columns: Sequence[str] | None) -> list[str]:
 
 
 def _fetch(
-    relation: duckdb.DuckDBPyRelation, names: list[str], as_categories: bool = False
+    relation: duckdb.DuckDBPyRelation,
+    names: list[str],
+    as_categories: bool | Mapping[str, Sequence[str]] = False,
 ) -> pd.DataFrame:
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
     if not names:
         count = relation.aggregate("count(*)").fetchall()[0][0]
         return pd.DataFrame(index=pd.RangeIndex(count))
-    found = _distinct(relation, [n for n in names if types[n] == "VARCHAR"] * as_categories)
+    expected = as_categories if isinstance(as_categories, Mapping) else {}
+    is_text = [name for name in names if types[name] == "VARCHAR"]
+    found = {name: list(expected[name]) for name in is_text if _are_few(expected.get(name, ()))}
+    if as_categories is not False:
+        found |= _distinct(relation, [name for name in is_text if name not in found])
     exposed = ", ".join(
         f"{_place(name, found[name]) if name in found else _exposed(name, types[name])} "
         f"AS {quote_name(name)}"
         for name in names
     )
     arrays = relation.project(exposed).fetchnumpy()
+    surprising = [name for name in found if (arrays[name] == _UNLISTED).any()]
+    if surprising:
+        known = {name: texts for name, texts in expected.items() if name not in surprising}
+        return _fetch(relation, names, known)
     return pd.DataFrame(
         {
             name: pd.Categorical.from_codes(arrays[name], pd.Index(found[name], dtype=object))
@@ -211,6 +224,11 @@ def _fetch(
         # The arrays are nobody else's.
         copy=False,
     )
+
+
+def _are_few(listed: Sequence[str]) -> bool:
+    """Whether texts can be looked for in their list, in a statement, which cannot hold a NUL."""
+    return 0 < len(listed) <= _FEW_CATEGORIES and not any("\0" in text for text in listed)
 
 
 def _distinct(relation: duckdb.DuckDBPyRelation, names: list[str]) -> dict[str, list[str]]:
@@ -237,11 +255,12 @@ def _distinct(relation: duckdb.DuckDBPyRelation, names: list[str]) -> dict[str, 
 
 
 def _place(name: str, listed: list[str]) -> str:
-    """The place of a text in the list of those that are there, -1 for null."""
-    among = ", ".join(map(quote_text, listed))
+    """The place of a text in a list, -1 for null, and `_UNLISTED` where it is not in it."""
+    among, quoted = ", ".join(map(quote_text, listed)), quote_name(name)
     if len(listed) <= _FEW_CATEGORIES:
-        return f"CAST(coalesce(list_position([{among}], {quote_name(name)}), 0) - 1 AS SMALLINT)"
-    code = f"enum_code(CAST({quote_name(name)} AS ENUM({among})))"
+        place = f"coalesce(list_position([{among}], {quoted}), {_UNLISTED + 1}) - 1"
+        return f"CAST(CASE WHEN {quoted} IS NULL THEN -1 ELSE {place} END AS SMALLINT)"
+    code = f"enum_code(CAST({quoted} AS ENUM({among})))"
     return f"coalesce(CAST({code} AS INTEGER), -1)"
 
 
