@@ -17,6 +17,7 @@ ROOMS = (
     "arguments",
     "disk",
     "registry",
+    "importance",
     "schema",
     "formulas",
     "networks",

@@ -1,0 +1,31 @@
+"""Importance-weighted statistics and losses, for samples whose law is not the one that is wanted.
+
+M. Diesendruck, "Distribution Distance Measures in Generative and Privacy Models", dissertation,
+University of Texas at Austin, 2019, chapter 3. Rows were drawn from M P, and something is to be
+learned about P: a known modifier M gives weights 1 / M; a thinning function T that is proportional
+to it gives weights up to a scale; and few rows with labels give a function that is learned. Plain
+arrays in and out; nothing here knows of tables, privacy or networks.
+"""
+
+from counterpoise.importance.averages import ESTIMATORS, average, copies, u_statistic, v_statistic
+from counterpoise.importance.learned import WeightFunction, learn_weights
+from counterpoise.importance.losses import (
+    CrossEntropy,
+    Discrepancy,
+    cross_entropy,
+    mean_discrepancy,
+)
+
+__all__ = [
+    "ESTIMATORS",
+    "CrossEntropy",
+    "Discrepancy",
+    "WeightFunction",
+    "average",
+    "copies",
+    "cross_entropy",
+    "learn_weights",
+    "mean_discrepancy",
+    "u_statistic",
+    "v_statistic",
+]
