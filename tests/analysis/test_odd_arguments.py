@@ -157,6 +157,14 @@ CALLS = {
     ],
     "reweighted": [{"weights": np.ones(40), "replicates": None}],
     "sample": [{"rows": 5, "seed": 0}],
+    "retarget": [
+        {"margins": None, "modifier": "1 + age", "population": None, "seed": 0},
+        {
+            "labelled": pd.DataFrame({"age": range(9), "y": [0, 1, 0] * 3}),
+            "label": "y",
+            "margins": {"ill": 0.5},
+        },
+    ],
 }
 CASES = [
     (method, place, name)
@@ -165,7 +173,12 @@ CASES = [
     for name in call
 ]
 # What the analyst hands over to be called answers for itself.
-THEIRS = {("bootstrap", "statistic"), ("cross_validate", "metric"), ("fit", "estimator")}
+THEIRS = {
+    ("retarget", "modifier"),
+    ("bootstrap", "statistic"),
+    ("cross_validate", "metric"),
+    ("fit", "estimator"),
+}
 
 
 @cache
@@ -253,6 +266,27 @@ def test_odd_levels_are_refused_in_our_words():
         assert complaints(lambda odd, name=name: Prior(**{name: odd})) == {}
     assert complaints(lambda odd: Prior(terms={"age": odd})) == {}
     assert complaints(lambda odd: Prior(terms={"age": (odd, odd)})) == {}
+
+
+def test_odd_margins_are_refused_in_our_words():
+    release = small_release()
+
+    def key(odd):
+        # What cannot be a key of a dictionary may stand in a list.
+        return {"columns": ["age"], "cells": [[odd]], "shares": [1.0]}
+
+    assert complaints(lambda odd: release.retarget({"ward": odd})) == {}
+    assert complaints(lambda odd: release.retarget({"ill": odd, "age": odd})) == {}
+    assert complaints(lambda odd: release.retarget({"seen": odd})) == {}
+    assert complaints(lambda odd: release.retarget({"ill": {True: odd, False: 0.5}})) == {}
+    assert complaints(lambda odd: release.retarget([odd])) == {}
+    assert complaints(lambda odd: release.retarget([key(odd)])) == {}
+    assert complaints(lambda odd: release.retarget([key((odd, odd))])) == {}
+    assert complaints(lambda odd: release.retarget([key(odd) | {"columns": ["seen"]}])) == {}
+    assert complaints(lambda odd: release.retarget([key((0, odd)) | {"columns": ["left"]}])) == {}
+    assert complaints(lambda odd: release.retarget([key(odd) | {"columns": ["ward"]}])) == {}
+    assert complaints(lambda odd: release.retarget([key(1) | {"columns": odd}])) == {}
+    assert complaints(lambda odd: release.retarget([{"columns": ["age"], "mean": odd}])) == {}
 
 
 def test_numbers_of_numpy_are_numbers():

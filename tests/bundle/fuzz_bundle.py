@@ -54,6 +54,19 @@ def make_bundle(folder: Path) -> Path:
     return made.save(folder / "release", csv=True)
 
 
+def retarget_bundle(bundle: Path, folder: Path) -> Path:
+    """The same release, retargeted in every way that is kept."""
+    rows = pd.DataFrame({"age": [1, 20, 50, 90], "sex": list("FMFM"), "label": [0, 1, 0, 1]})
+    release = cp.load(bundle)
+    there = release.table["sex"].unique()
+    shares = {str(sex): 1 / len(there) for sex in there}
+    margins = {"sex": shares, "income": float(release.table["income"].mean())}
+    made = release.retarget(
+        margins, modifier="1 + (sex == 'F')", labelled=rows, label="label", seed=1
+    )
+    return made.save(folder / "retargeted", csv=True)
+
+
 def edit_bytes(folder: Path, generator: np.random.Generator) -> str:
     """Change some bytes of some file."""
     file = generator.choice(sorted(folder.iterdir()))

@@ -8,7 +8,7 @@ import pytest
 import counterpoise as cp
 from counterpoise.bundle.descriptor import digest_of
 from counterpoise.errors import BundleError
-from tests.bundle.fuzz_bundle import make_bundle, run
+from tests.bundle.fuzz_bundle import make_bundle, retarget_bundle, run
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,12 @@ def test_random_edits_of_bytes_are_found_or_change_nothing(original):
 def test_random_values_are_refused_in_our_words_or_can_be_used(original):
     counted = run(original, 80, seed=2, values=True)
     assert counted["refused"] > 40
+    assert counted["works"] > 0
+
+
+def test_random_values_of_a_retargeted_release_are_refused_or_can_be_used(original, tmp_path):
+    counted = run(retarget_bundle(original, tmp_path), 80, seed=3, values=True)
+    assert counted["refused"] > 20
     assert counted["works"] > 0
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from counterpoise.bundle.card import RETARGETED
 from counterpoise.errors import CounterpoiseError
 from counterpoise.formulas.matrices import ReadFormula, read_formula
 from counterpoise.formulas.questions import Question
@@ -34,8 +35,9 @@ def effect_was_asked(release: Release, question: Question) -> bool:
 
 def _measured_questions(release: Release) -> list[str]:
     weights, questions = release.card.get("weights", {}), release.card.get("questions")
-    # Weights that were replaced, or set aside, match no sums.
-    if weights.get("reweighted") or weights.get("method") == "uniform":
+    # Weights that were replaced, set aside, or turned to another population match no sums.
+    turned = weights.get("reweighted") or release.card.get(RETARGETED)
+    if turned or weights.get("method") == "uniform":
         return []
     if not isinstance(questions, list):
         return []

@@ -102,8 +102,11 @@ def supports_of(
 
 def _own(target: _Term, term: _Term, measured: Measured, among: Columns) -> str:
     """The support of a term's relation with the target, whatever the other terms have."""
-    if measured.is_measured(target.columns | term.columns, _by_values(target, term)):
-        return MEASURED
+    both, by_values = target.columns | term.columns, _by_values(target, term)
+    if measured.is_measured(both, by_values):
+        # In another population what it was turned to by counts as well, unless it is held still.
+        apart = measured.sources(measured.turned_by) - among
+        return MEASURED if measured.is_measured(both | apart, by_values) else IMPLIED
     if measured.counts is None:
         return UNKNOWN
     if len(term.columns) > 1:

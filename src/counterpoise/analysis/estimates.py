@@ -52,6 +52,7 @@ from counterpoise.analysis.result import (
 from counterpoise.analysis.support import MEASURED, Measured
 from counterpoise.analysis.unmeasured import group_shares, with_support
 from counterpoise.arguments import real_number, shown
+from counterpoise.bundle.card import RETARGETED
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Column
 from counterpoise.schema.shape import abrupt_ends, known_range
@@ -63,6 +64,10 @@ POPULATION = "population"
 # A part of a sum that is worth a word where nobody could count it.
 LARGE_PART = 0.05
 BY_ROWS = "scaled to the number of synthetic rows, because the card states no population"
+BY_PRIVATE_ROWS = (
+    "scaled to the number of private rows, because nobody stated how many people the target has"
+)
+TARGET_STATED = "no standard error, because it is the number that was stated of the target"
 AS_STATED = "no standard error, because it is the number that the card states"
 KNOWN = "no standard error, because the number of private rows is public"
 RARE = "too rare to stand out of the noise of its own count"
@@ -88,12 +93,15 @@ def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
             grouped.lines(found.present.astype(float)),
         )
     )
+    measured = Measured.of_release(release)
     note, beyond = _hidden(release, column, found, design), _unseen(release, column, found, design)
+    if by is None and column in measured.stated_means:
+        note, beyond = "", 0.0
     members = [estimate(line, found.scale, note=note, beyond=beyond) for line in results]
     there, weights = found.values[found.present], design.weights[found.present]
     made = with_support(
         members,
-        Measured.of_release(release),
+        measured,
         {column, *grouped.columns},
         lambda: [
             tuple(map(found.scale.value, ends))
@@ -121,7 +129,8 @@ def total(
         values = np.ones(len(release.table))
     elif category is not None:
         values, place = _is_category(release, column, category)
-        unseen, shared = _rare(one_column(release, column), place)
+        known = Measured.of_release(release).is_stated({column, *grouped.columns})
+        unseen, shared = _rare(one_column(release, column), place, known)
         beyond, note = population * unseen, joined(note, shared)
     else:
         found = numbers(release, column)
@@ -175,11 +184,12 @@ def proportion(
     chosen, place = _is_category(release, column, category)
     results = ratio(*design.several_sums(grouped.lines(chosen), present))
     whole = float(design.weights @ chosen) / float(design.weights[found.codes >= 0].sum())
-    beyond, note = _rare(public, place)
+    measured, needed = Measured.of_release(release), {column, *grouped.columns}
+    beyond, note = _rare(public, place, measured.is_stated(needed))
     made = with_support(
         [share(line, beyond, note) for line in results],
-        Measured.of_release(release),
-        {column, *grouped.columns},
+        measured,
+        needed,
         lambda: [share_within(whole, least) for least, _ in group_shares(release, grouped)],
         categories=grouped.categories((column, category)),
     )
@@ -245,7 +255,9 @@ def shares(
         cells.lines(np.ones(len(found))), grouped.lines((found >= 0).astype(float))
     )
     results = ratio(counts, np.repeat(wholes, len(labels), axis=0))
-    rare = [_rare(column, place) for place in range(len(labels))] * len(grouped.labels)
+    measured = Measured.of_release(release)
+    is_stated = measured.is_stated(cells.columns)
+    rare = [_rare(column, place, is_stated) for place in range(len(labels))] * len(grouped.labels)
     members = [share(line, *known) for line, known in zip(results, rare, strict=True)]
 
     def bounds() -> list[tuple[Any, Any]]:
@@ -257,7 +269,6 @@ def shares(
             for part in parts
         ]
 
-    measured = Measured.of_release(release)
     made = with_support(members, measured, cells.columns, bounds, categories=cells.categories())
     return Estimates(cells.columns, cells.labels, tuple(made))
 
@@ -332,8 +343,10 @@ def _cumulative(weights: np.ndarray) -> np.ndarray:
 
 
 def _inverse(values: np.ndarray, shares: np.ndarray, q: float) -> float:
-    # Rounding must not carry the search past a share that equals q.
-    place = np.searchsorted(shares, q - 1e-12 * max(1.0, q), side="left")
+    # Rounding must not carry the search past a share that equals q; and rows without weight, which
+    # may come first, are no part of any share.
+    sought = max(q - 1e-12 * max(1.0, q), np.nextafter(0.0, 1.0))
+    place = np.searchsorted(shares, sought, side="left")
     return float(values[min(int(place), len(values) - 1)])
 
 
@@ -346,14 +359,19 @@ def _value(column: Column, number: float) -> Any:
 
 
 def _population(release: Release) -> tuple[float, str]:
+    target = release.card.get(RETARGETED) or {}
+    if target.get(POPULATION) is not None:
+        return float(target[POPULATION]), ""
     stated = release.card.get(POPULATION)
     if stated is None:
         return float(release.card.get("rows", len(release.table))), BY_ROWS
-    return float(stated), ""
+    return float(stated), BY_PRIVATE_ROWS if target else ""
 
 
 def _no_error(release: Release) -> str:
     """Why the population, by itself, has no standard error."""
+    if (release.card.get(RETARGETED) or {}).get(POPULATION) is not None:
+        return TARGET_STATED
     is_public = release.card.get("population_is_public")
     return AS_STATED if is_public is None else KNOWN if is_public else NOISY
 
@@ -393,14 +411,15 @@ def _unseen(release: Release, name: str, found: Numbers, design: Design) -> floa
     )
 
 
-def _rare(column: Column, place: int) -> tuple[float, str]:
+def _rare(column: Column, place: int, is_stated: bool) -> tuple[float, str]:
     """The noise of a category's own count, and a note, where its code stands for others as well.
 
     Replicates vary such a category as all that share its code vary on average. One that somebody
-    asks for is not any of them: what is known of it is its own count, and the noise of that.
+    asks for is not any of them: what is known of it is its own count, and the noise of that. A
+    share that was stated of a target has no noise.
     """
     grouping = column.grouping
-    if grouping is None or not grouping.noise:
+    if is_stated or grouping is None or not grouping.noise:
         return 0.0, ""
     return (grouping.noise, RARE) if grouping.is_shared[place] else (0.0, "")
 

@@ -25,7 +25,6 @@ from scipy.special import expit
 
 from counterpoise.analysis.asked import was_asked
 from counterpoise.analysis.coefficients import DEVIATION, ignorant_draws, steps_of, supports_of
-from counterpoise.analysis.estimates import POPULATION
 from counterpoise.analysis.posterior_density import Mode, Task, find_mode, row_gradients
 from counterpoise.analysis.posterior_model import Prior, Regression, check_positive
 from counterpoise.analysis.posterior_sampler import (
@@ -40,6 +39,7 @@ from counterpoise.analysis.support import FOOTNOTES, MARKS, Measured, worst
 from counterpoise.analysis.text import aligned, show
 from counterpoise.analysis.verdict import warn
 from counterpoise.arguments import seed_or_none, shown, whole_number
+from counterpoise.bundle.card import private_rows
 from counterpoise.errors import AnalysisError
 from counterpoise.formulas.families import usual_family
 from counterpoise.formulas.likelihood import probabilities
@@ -64,7 +64,8 @@ class Sizes:
     """How many rows a posterior counts as (`used`), and what that comes from.
 
     `effective` is the number of rows from the private table's law that would fit the model as
-    precisely as the weighted synthetic rows do; `population` is None where the card states none.
+    precisely as the weighted synthetic rows do; `population` is the number of private rows (as many
+    of the target's as they count for, once retargeted), and None where the card states none.
     """
 
     used: float
@@ -263,7 +264,7 @@ def posterior(
     seed = seed_or_none(seed)
     if replicates is not None:
         replicates = truth("replicates", replicates)
-    stated = release.card.get(POPULATION)
+    stated = private_rows(release.card)
     _check_size(size, stated)
     design = Design.of(release)
     if replicates and not design.count:

@@ -34,7 +34,10 @@ from counterpoise.errors import AnalysisError
 LEVEL = 0.95
 
 EMPTY = "undefined where too few synthetic rows have a value"
-ALL_ALIKE = "no standard error where the replicates cannot differ, as of rows that are all alike"
+ALL_ALIKE = (
+    "no standard error where the replicates cannot differ, as of rows that are all alike or of "
+    "margins that were stated"
+)
 # Replicates that differ by less than this, of the estimate's size, differ by rounding.
 SAME = 1e-12
 

@@ -12,6 +12,10 @@ model joins all that they touch; a coefficient whose columns are not joined then
 assumption (the same book, section 3.2). An interaction of columns that were only measured in pairs
 is none by assumption as well. The card's `measured` says what was; a release without it has
 support unknown.
+
+A release that was retargeted by some columns is p(x) f(of those columns). Whatever is asked of it
+depends on how the columns asked about go together with those, unless they are held still; only
+what was stated of the target is known by itself.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from counterpoise.bundle.card import RETARGETED
 from counterpoise.schema import Column
 from counterpoise.schema.expression_trees import Chain, Name, Node, Number, Prefixed
 
@@ -66,7 +71,9 @@ class Measured:
     indicators. `made_of` has the sources of derived columns, `obeyed` the columns of each public
     check, which are related by it, and `merged` the categories of columns that share a code with
     others, so that relations are measured of all of these together. `sums` are the derived columns
-    whose mean is made of the means of their sources.
+    whose mean is made of the means of their sources. `stated` are the sets whose tables hold in the
+    target by statement (shares of intervals leave open what is within them), `stated_means` the
+    columns whose means do, and `factors` the sets of columns that it was turned to by.
 
     >>> found = Measured((frozenset("ab"), frozenset("bc"), frozenset("d")))
     >>> [found.of(names) for names in ("a", "ab", "ac", "ad")]
@@ -81,6 +88,9 @@ class Measured:
     obeyed: tuple[Columns, ...] = ()
     merged: Mapping[str, frozenset[Any]] = field(default_factory=dict)
     sums: Columns = NONE
+    stated: tuple[Columns, ...] = ()
+    stated_means: Columns = NONE
+    factors: tuple[Columns, ...] = ()
 
     @classmethod
     def of_release(cls, release: Release) -> Measured:
@@ -89,6 +99,10 @@ class Measured:
         said: Mapping[str, Any] = stated if isinstance(stated, Mapping) else {}
         counts = said.get("counts")
         rules = release.schema.rules
+        steps = (release.card.get(RETARGETED) or {}).get("steps", ())
+        # What came before the last step holds no longer.
+        raked = steps[-1].get("margins", ()) if steps else ()
+        nominal = {column.name for column in release.schema if not column.is_numeric}
         return cls(
             counts=None if counts is None else _as_sets(counts),
             cells=_as_sets(said.get("cells", ())),
@@ -105,6 +119,13 @@ class Measured:
                 column.name for column, each in rules.derived if _is_sum(each.tree, rules.modelled)
             ),
             merged={column.name: _merged(column) for column in release.schema if column.grouping},
+            stated=_as_sets(
+                each["columns"]
+                for each in raked
+                if "mean" not in each and nominal.issuperset(each["columns"])
+            ),
+            stated_means=frozenset(each["columns"][0] for each in raked if "mean" in each),
+            factors=_as_sets(each for step in steps for each in step["columns"]),
         )
 
     def of(self, columns: Iterable[str], linear: Collection[str] = ()) -> str:
@@ -113,12 +134,30 @@ class Measured:
         `linear` are the columns of which it needs the values' product with the others and no
         more, as a mean does.
         """
+        columns = frozenset(columns)
+        if self.is_stated(columns):
+            return MEASURED
+        columns |= self.turned_by
         if self.is_measured(columns, linear):
             return MEASURED
         if self.counts is None:
             return UNKNOWN
         needed, _ = self._sources(columns, ())
         return IMPLIED if needed <= self._reached(next(iter(needed))) else NEVER
+
+    @cached_property
+    def turned_by(self) -> Columns:
+        """The columns that the release was retargeted by.
+
+        >>> found = Measured((frozenset("ab"), frozenset("c")), factors=(frozenset("a"),))
+        >>> [found.of(names) for names in ("b", "c")]
+        ['measured', 'never']
+        """
+        return NONE.union(*self.factors)
+
+    def is_stated(self, columns: Iterable[str]) -> bool:
+        """Whether the table of some columns is known of the target, and not estimated."""
+        return any(each.issuperset(columns) for each in self.stated)
 
     def of_category(self, support: str, categories: Iterable[tuple[str, Any]]) -> str:
         """The support of a relation of these categories of columns, given that of the columns.
@@ -133,6 +172,9 @@ class Measured:
 
     def of_mean(self, column: str, by: Iterable[str]) -> str:
         """The support of the mean of a column in groups."""
+        by = frozenset(by)
+        if self.is_stated({column} | by) or (not by and column in self.stated_means):
+            return MEASURED
         parts = self.made_of[column] if column in self.sums else [column]
         return worst(self.of({part, *by}, linear={part}) for part in parts)
 
@@ -151,7 +193,8 @@ class Measured:
             region = self._reached(next(iter(left)), still)
             found.append(region & still)
             left -= region
-        return Held(self, tuple(found))
+        apart, _ = self._sources(self.turned_by, ())
+        return Held(self, tuple(found), apart - still)
 
     def sources(self, columns: Iterable[str]) -> Columns:
         """The modelled columns that some are, or are derived from."""
@@ -187,7 +230,8 @@ class Measured:
 
     @property
     def _sets(self) -> tuple[Columns, ...]:
-        return (*(self.counts or ()), *self.cells, *self.products, *self.obeyed)
+        made = *(self.counts or ()), *self.cells, *self.products, *self.obeyed
+        return (*made, *(self._sources(each, ())[0] for each in self.factors))
 
     @cached_property
     def _neighbours(self) -> dict[str, set[str]]:
@@ -210,14 +254,18 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What was measured of columns, and which of them are `joined` by what is not held still."""
+    """What was measured of columns, and which of them are `joined` by what is not held still.
+
+    `apart` are columns that the release was retargeted by and that are not held still.
+    """
 
     measured: Measured
     joined: tuple[Columns, ...]
+    apart: Columns = NONE
 
     def of(self, columns: Iterable[str], linear: Collection[str] = ()) -> str:
         """The support of how some of the columns go together, the others held still."""
-        if self.measured.is_measured(columns, linear):
+        if self.measured.is_measured(frozenset(columns) | self.apart, linear):
             return MEASURED
         if self.measured.counts is None:
             return UNKNOWN

@@ -10,7 +10,12 @@ import numpy as np
 import pandas as pd
 
 from counterpoise.arguments import seed_or_none, whole_number
-from counterpoise.bundle.card import describe_replicates, without_sums
+from counterpoise.bundle.card import (
+    describe_replicates,
+    with_replaced_weights,
+    without_sums,
+    without_target,
+)
 from counterpoise.bundle.models import Models, SavedModels
 from counterpoise.bundle.release import WEIGHT, Release
 from counterpoise.errors import MethodError
@@ -57,15 +62,18 @@ def assemble(
         )
         judged = judge_replicates(weights, columns)
     measured = {"measured": describe_measured(synthesizer, weight_model)}
-    judgement = _judgement(card["weights"], found, judged)
-    made = card | {"rows": len(synthetic)} | measured | judgement
+    judged_so = judgement(card["weights"], found, judged)
+    made = card | {"rows": len(synthetic)} | measured | judged_so
     table = complete(schema, synthetic).assign(**{WEIGHT: weights})
     kept = None if judged is None else judged.columns
     return Release(table, schema, made, kept, models=models, work=work)
 
 
 def sample(release: Release, rows: int, seed: int | None = None) -> Release:
-    """New rows from a release's model, weighed by its weight model, with replicates again."""
+    """New rows from a release's model, weighed by its weight model, with replicates again.
+
+    They are of the population that the release was first made of, whatever it was retargeted to.
+    """
     rows, seed = whole_number("rows", rows), seed_or_none(seed)
     models = release.models
     if isinstance(models, SavedModels):
@@ -77,7 +85,7 @@ def sample(release: Release, rows: int, seed: int | None = None) -> Release:
     return assemble(
         drawn,
         release.schema,
-        release.card,
+        without_target(release.card),
         models.weights,
         replicates=0 if release.replicates is None else release.replicates.shape[1],
         synthesizer=models.synthesizer,
@@ -101,19 +109,28 @@ def reweighted(
         found = Weights(np.log(normalised), reached=made.get("reached", 1.0))
     card = (
         release.card
-        | _judgement(made | {"reweighted": True}, found, judged)
+        | judgement(made | {"reweighted": True}, found, judged)
         | without_sums(release.card)
+        | with_replaced_weights(release.card)
         | {"model": {"saved": False, "reason": "its weights were replaced"}}
     )
     table = release.table.assign(**{WEIGHT: normalised})
     return replace(release, table=table, card=card, replicates=columns, accepted=False, models=None)
 
 
-def _judgement(
-    made: dict[str, Any], found: Weights, judged: JudgedReplicates | None
+def judgement(
+    made: dict[str, Any],
+    found: Weights,
+    judged: JudgedReplicates | None,
+    also: Verdict | None = None,
 ) -> dict[str, Any]:
-    """What a card says of weights and their replicates; the verdict is the worse one of both."""
+    """What a card says of weights and their replicates; the verdict is the worst one of all.
+
+    `also` is what else is known of them.
+    """
     weights = made | found.diagnostics()
+    if also is not None:
+        weights["verdict"] = asdict(worse(Verdict(**weights["verdict"]), also))
     # A table without rows has nothing to be judged by.
     if judged is None or not judged.columns.size:
         count = 0 if judged is None else judged.columns.shape[1]

@@ -12,6 +12,8 @@ from counterpoise.registry import Registry
 
 # What a ledger pays for, where that is not all of the release: the card's "covers".
 COVERS_WEIGHTS = "weights"
+# What was done to the weights so that they speak for another population: the card's field.
+RETARGETED = "retargeted"
 
 _LIBRARIES = ("numpy", "scipy", "pandas", "duckdb", "opendp", "dp-accounting")
 
@@ -32,7 +34,7 @@ def describe(registry: Registry[Any], method: Any) -> dict[str, Any]:
 def vouches_for_all(card: Mapping[str, Any]) -> bool:
     """Whether the ledger of a card, if it is private, is the whole cost of the release."""
     weights = card.get("weights", {})
-    stated = weights.get("stated_by_caller") or weights.get("reweighted")
+    stated = weights.get("stated_by_caller") or weights.get("reweighted") or card.get(RETARGETED)
     return card.get("covers") != COVERS_WEIGHTS and not stated
 
 
@@ -59,6 +61,8 @@ def guarantee(card: Mapping[str, Any]) -> str:
         )
     if weights.get("reweighted"):
         limits.append("as stated by the caller, who replaced the weights")
+    if card.get(RETARGETED):
+        limits.append("as stated by the caller, who gave the target that it was turned to")
     return f"private: {spent}" + "".join(f"; {limit}" for limit in limits)
 
 
@@ -88,6 +92,34 @@ def without_sums(card: Mapping[str, Any]) -> dict[str, Any]:
     if "measured" not in card:
         return {}
     return {"measured": {**card["measured"], "cells": [], "products": []}}
+
+
+def with_replaced_weights(card: Mapping[str, Any]) -> dict[str, Any]:
+    """What a card says of its target once weights were replaced: that nothing is known to hold."""
+    stated = card.get(RETARGETED)
+    if not stated:
+        return {}
+    return {
+        RETARGETED: {**stated, "steps": [*stated["steps"], {"kind": "replaced", "columns": []}]}
+    }
+
+
+def without_target(card: Mapping[str, Any]) -> dict[str, Any]:
+    """A card as if its release had not been retargeted."""
+    return {key: value for key, value in card.items() if key != RETARGETED}
+
+
+def private_rows(card: Mapping[str, Any]) -> float | None:
+    """As how many rows of the population the private ones count; None where nobody knows.
+
+    Retargeted, rows that got a large factor speak for many, and the rows for fewer in all.
+
+    >>> private_rows({"population": 1000.0, "retargeted": {"effective_part": 0.8}})
+    800.0
+    """
+    stated = card.get("population")
+    part = (card.get(RETARGETED) or {}).get("effective_part", 1.0)
+    return None if stated is None else float(stated) * float(part)
 
 
 def versions() -> dict[str, str]:

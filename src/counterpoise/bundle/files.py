@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from counterpoise.bundle.card import describe_replicates
+from counterpoise.bundle.card import RETARGETED, describe_replicates
 from counterpoise.bundle.descriptor import (
     CSV,
     DESCRIPTOR,
@@ -95,7 +95,7 @@ def load(path: str | Path) -> Release:
             written = read_table(file, chosen, as_categories=expected)
             table = _understood(written, found.schema)
             if found.replicates and not is_large:
-                replicates = written[names[1:]].to_numpy(dtype=np.float32)
+                replicates = written[names[1:]].to_numpy(dtype=_precision(found.card))
             _check_weights(table, replicates, rows)
             if is_large:
                 saved = SavedReplicates.checked(file, names[1:], rows, found.hashes[TABLE])
@@ -181,7 +181,13 @@ def _with_replicates(release: Release) -> pd.DataFrame:
     if release.replicates is None:
         return release.table
     names = weight_names(release.replicates.shape[1])[1:]
-    columns = pd.DataFrame(
-        release.replicates.astype(np.float32), columns=names, index=release.table.index
-    )
+    replicates = release.replicates
+    if replicates.size > MANY or _precision(release.card) is np.float32:
+        replicates = replicates.astype(np.float32)
+    columns = pd.DataFrame(replicates, columns=names, index=release.table.index)
     return pd.concat([release.table, columns], axis=1)
+
+
+def _precision(card: Mapping[str, Any]) -> type[np.floating[Any]]:
+    """In double precision margins that were raked to hold to all digits; noise needs no more."""
+    return np.float64 if card.get(RETARGETED) else np.float32

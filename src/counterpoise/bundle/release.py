@@ -7,7 +7,7 @@ this is the one file that imports from rooms further down, and only when a metho
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from counterpoise.bundle.card import guarantee, vouches_for_all, without_sums
+from counterpoise.bundle.card import guarantee, vouches_for_all, without_sums, without_target
 from counterpoise.bundle.saved_replicates import ReadWhenAsked
 from counterpoise.disk import as_path, plainly
 from counterpoise.errors import BundleError, CounterpoiseWarning
@@ -113,9 +113,10 @@ class Release:
 
     def sample(self, rows: int, seed: int | None = None) -> Release:
         """New rows from the model behind the release, with weights and replicates; free."""
+        from counterpoise.analysis.retarget import follow
         from counterpoise.bundle.assemble import sample
 
-        return sample(self, rows, seed)
+        return follow(sample(self, rows, seed), self.card, seed)
 
     def mean(self, column: str, by: By = None) -> Estimate | Estimates:
         """The mean of a column, with its interval; nulls are left out."""
@@ -268,7 +269,7 @@ class Release:
         table = self.table.assign(**{WEIGHT: np.ones(rows)})
         model = {"saved": False, "reason": "its weights were set aside"}
         made = {"weights": uniform, "replicates": None, "model": model}
-        card = self.card | without_sums(self.card) | made
+        card = without_target(self.card) | without_sums(self.card) | made
         return replace(self, table=table, card=card, replicates=None, models=None)
 
     def reweighted(self, weights: np.ndarray, replicates: np.ndarray | None = None) -> Release:
@@ -280,6 +281,27 @@ class Release:
         from counterpoise.bundle.assemble import reweighted
 
         return reweighted(self, weights, replicates)
+
+    def retarget(
+        self,
+        margins: Mapping[Any, Any] | Sequence[Mapping[str, Any]] | None = None,
+        modifier: str | Callable[[pd.DataFrame], Any] | Sequence[float] | None = None,
+        labelled: Any = None,
+        label: str | None = None,
+        population: float | None = None,
+        seed: int | None = None,
+    ) -> Release:
+        """The release turned to another population by its weights; free.
+
+        `margins` are known shares or means, as {"sex": {"F": 0.51, "M": 0.49}, "age": 41.3};
+        `modifier` is a factor for every row: an expression over the columns, a function of the
+        frame, or the factors themselves; `labelled` rows have some of the columns and a `label`,
+        true for those in the target, or a factor above zero. `population` is the number of people
+        in the target, for totals. `seed` is that of the learned factors in the replicates.
+        """
+        from counterpoise.analysis.retarget import retarget
+
+        return retarget(self, margins, modifier, labelled, label, population, seed)
 
     def use_weights(self) -> Release:
         """The release with its weights accepted, whatever the verdict on them says."""

@@ -61,7 +61,7 @@ def number(low: float = -math.inf, high: float = math.inf) -> Rule:
     return Rule(f"a number{within}", lambda value: _is_number(value) and low <= value <= high)
 
 
-def numbers(low: float) -> Rule:
+def numbers(low: float = -math.inf) -> Rule:
     """A list of finite numbers from `low`.
 
     >>> numbers(0).holds([1, 2.5]), numbers(0).holds([-1]), numbers(0).holds(1)
@@ -69,7 +69,7 @@ def numbers(low: float) -> Rule:
     """
     each = number(low)
     return Rule(
-        f"a list of numbers from {low:g}",
+        "a list of numbers" + f" from {low:g}" * math.isfinite(low),
         lambda value: isinstance(value, list) and all(map(each.holds, value)),
     )
 
@@ -96,14 +96,20 @@ TEXTS = Rule(
     lambda value: isinstance(value, Mapping) and all(isinstance(x, str) for x in value.values()),
 )
 FRACTION = number(0, 1)
+NAMES = Rule(
+    "a list of columns",
+    lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
+)
 SETS = Rule(
     "a list of lists of columns",
-    lambda value: (
-        isinstance(value, list)
-        and all(
-            isinstance(each, list) and all(isinstance(name, str) for name in each) for each in value
-        )
-    ),
+    lambda value: isinstance(value, list) and all(map(NAMES.holds, value)),
+)
+NUMBER_OR_TEXT = Rule(
+    "a number or a text", lambda value: TEXT.holds(value) or number().holds(value)
+)
+BEFORE = Rule(
+    "a mean, or a list of shares",
+    lambda value: NUMBER_OR_TEXT.holds(value) or numbers(0).holds(value),
 )
 
 # A dot leads into an object; what is in an object that is null or missing is not asked for.
@@ -153,6 +159,12 @@ CARD: Mapping[str, Rule] = {
     "measured.counts": SETS.or_null(),
     "measured.cells": SETS,
     "measured.products": SETS,
+    # Which population the weights were turned to since, and how.
+    "retargeted": OBJECT.if_any(),
+    "retargeted.population": number(0, MOST_PEOPLE).or_null(),
+    "retargeted.effective_part": FRACTION,
+    "retargeted.replicates_lent": whole(0),
+    "retargeted.steps": LIST,
     "rows": whole(0),
     "replicates": OBJECT.or_null(),
     "replicates.count": whole(1),
@@ -165,6 +177,29 @@ CARD: Mapping[str, Rule] = {
     "replicates.median_effective_sample_size": number(0).if_any(),
     "replicates.bounded": whole(0).if_any(),
     "replicates.worst_before_bounding": number(0).if_any(),
+}
+# What was done to weights: raked, multiplied by a known or a learned factor, or replaced.
+STEPS = ("margins", "modifier", "labelled", "replaced")
+STEP: Mapping[str, Rule] = {
+    "kind": one_of(*STEPS),
+    "columns": SETS,
+    "margins": LIST.if_any(),
+    "expression": TEXT.if_any(),
+    "given": TEXT.if_any(),
+    "link": TEXT.if_any(),
+    "rows": whole(1).if_any(),
+    "centre": numbers().if_any(),
+    "scale": numbers(0).if_any(),
+    "coefficients": numbers().if_any(),
+    "root": LIST.if_any(),
+}
+NEEDED = {"margins": ("margins",), "labelled": ("link", "rows")}
+MARGIN: Mapping[str, Rule] = {
+    "columns": NAMES,
+    "cells": LIST.if_any(),
+    "shares": numbers(0).if_any(),
+    "mean": NUMBER_OR_TEXT.if_any(),
+    "before": BEFORE,
 }
 SPEND: Mapping[str, Rule] = {
     "stage": TEXT,
@@ -189,10 +224,31 @@ def check_card(card: Any) -> None:
         raise BundleError("the card: a seeded release cannot have a private ledger")
     if card["weights"]["effective_sample_size"] > card["rows"] * (1 + 1e-9):
         raise BundleError("the card: weights.effective_sample_size is more than the rows")
+    for place, step in enumerate((card.get("retargeted") or {}).get("steps", ())):
+        _check_step(step, f"the card: retargeted.steps.{place}")
     replicates = card["replicates"] or {}
     sizes = replicates.get("effective_sample_sizes")
     if sizes is not None and len(sizes) != replicates["count"]:
         raise BundleError("the card: replicates.effective_sample_sizes: expected one a replicate")
+
+
+def _check_step(step: Any, what: str) -> None:
+    check_fields(step, STEP, what)
+    for key in NEEDED.get(step["kind"], ()):
+        if key not in step:
+            raise BundleError(f"{what}: {key} is missing")
+    if step["kind"] == "modifier" and not ("expression" in step or "given" in step):
+        raise BundleError(f"{what}: expression is missing")
+    for place, margin in enumerate(step.get("margins", ())):
+        check_fields(margin, MARGIN, f"{what}: margins.{place}")
+        lists = [margin.get(key) for key in ("cells", "shares", "before")]
+        are_lists = all(isinstance(each, list) for each in lists)
+        if "mean" in margin:
+            fits = not isinstance(margin["before"], list)
+        else:
+            fits = are_lists and len({len(each) for each in lists}) == 1
+        if not fits:
+            raise BundleError(f"{what}: margins.{place}: expected a mean, or a share for each cell")
 
 
 def check_fields(values: Any, rules: Mapping[str, Rule], what: str) -> None:
