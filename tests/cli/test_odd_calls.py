@@ -86,6 +86,16 @@ CALLS = {
     "schema pay": {"draft": ("schema.json", PATHS), "patterns": ("age", (*TEXTS, "[", "*"))},
     "schema drop": {"draft": ("schema.json", PATHS), "columns": ("age", (*TEXTS, "[", "*"))},
     "inspect": {"folder": ("made", PATHS)},
+    "retarget": {
+        "folder": ("made", PATHS),
+        "--margins": ("ill.csv", (*PATHS, "odd.json")),
+        "--modifier": ("1 + age", TEXTS),
+        "--labelled": (None, PATHS),
+        "--label": (None, TEXTS),
+        "--population": ("9", NUMBERS),
+        "--seed": ("1", NUMBERS),
+        "--out": ("out", PATHS),
+    },
     "completion": {"shell": ("bash", TEXTS)},
 }
 EVERY = [(command, name) for command, options in CALLS.items() for name in options]
@@ -101,6 +111,8 @@ def made(tmp_path_factory):
     table.to_csv(folder / "table.csv", index=False)
     schema.write(folder / "schema.json")
     (folder / "file").write_text("x")
+    (folder / "ill.csv").write_text("ill,share\ntrue,0.5\nfalse,0.5\n")
+    (folder / "odd.json").write_text('{"ill": [1, null], "age": {"[": 1}}')
     (folder / "folder").mkdir()
     options = {"synthesizer": "independent", "weights": "uniform", "rows": 5, "replicates": 2}
     cp.release(table, schema, 1.0, 1e-6, **options).save(folder / "made")

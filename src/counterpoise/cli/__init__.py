@@ -21,6 +21,7 @@ _COMMANDS = {
     "weigh": "give weights to a synthetic table that was made elsewhere",
     "inspect": "show what a release holds, what it cost, and whether to use its weights",
     "analyse": "estimate from a release: means, shares, quantiles, models",
+    "retarget": "turn a release to another population, by its weights",
     "demo": "make a release of invented patients, and use it",
     "completion": "print the completion script of a shell",
     "version": "print the version",

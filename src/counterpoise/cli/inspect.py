@@ -30,7 +30,9 @@ def command(folder: Path, as_json: bool, quiet: bool) -> None:
 
 
 def _lines(release: Release, folder: Path) -> list[str]:
+    from counterpoise.analysis.retarget import described
     from counterpoise.analysis.text import aligned
+    from counterpoise.bundle.card import RETARGETED
     from counterpoise.cli.console import verdict_line
     from counterpoise.cli.summary import places
 
@@ -47,6 +49,9 @@ def _lines(release: Release, folder: Path) -> list[str]:
     if card.get("population") is not None:
         kind = "public" if card.get("population_is_public") else "noisy"
         facts.append(("private rows", f"about {card['population']:,.0f} ({kind})"))
+    facts += [("retargeted", said) for said in described(card)]
+    if described(card) and (size := card[RETARGETED]["population"]) is not None:
+        facts.append(("target", f"{size:,.0f} people, as stated"))
     if card.get("caveat"):
         facts.append(("caveat", card["caveat"]))
     return [

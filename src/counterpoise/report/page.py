@@ -14,7 +14,9 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from counterpoise.analysis.retarget import described, margin_lines
 from counterpoise.analysis.support import IMPLIED, MEASURED, NEVER, UNKNOWN
+from counterpoise.bundle.card import RETARGETED
 from counterpoise.report.charts import (
     STAGE_COLOURS,
     budget_bar,
@@ -92,7 +94,24 @@ def release_page(release: Release) -> str:
         replicates=count,
         snippets=Snippets(release.schema.plain, count),
         card=release.card,
+        target=_target(release),
     )
+
+
+def _target(release: Release) -> dict[str, Any] | None:
+    """What the weights were turned to since, in words, and the margins; None for nothing."""
+    steps = described(release.card)
+    if not steps:
+        return None
+    stated = release.card[RETARGETED]
+    lines = [tuple(map(cut, line)) for line in margin_lines(release.card)]
+    size = stated["population"]
+    return {
+        "steps": [_sentence(f"its weights were {step}") for step in steps],
+        "size": None if size is None else f"{size:,.0f}",
+        "lines": lines[:MOST_LINES],
+        "more": max(0, len(lines) - MOST_LINES),
+    }
 
 
 def _by_stage(release: Release) -> dict[str, float]:
