@@ -2,6 +2,7 @@
 
 import contextlib
 import doctest
+import json
 import re
 import shlex
 from pathlib import Path
@@ -47,6 +48,9 @@ def workplace(tmp_path, monkeypatch):
     patients(2000).to_csv(tmp_path / "patients.csv", index=False)
     patients(1000, seed=1).to_csv(tmp_path / "other.csv", index=False)
     SCHEMA.write(tmp_path / "patients.json")
+    (tmp_path / "sex.csv").write_text("sex,share\nfemale,0.51\nmale,0.49\n")
+    ages = {"[0, 40)": 0.3, "[40, 65)": 0.4, "[65, )": 0.3}
+    (tmp_path / "ages.json").write_text(json.dumps({"age": ages}))
     with contextlib.chdir(tmp_path):
         yield tmp_path
 
