@@ -99,9 +99,7 @@ def test_a_part_of_the_rows_leads_to_the_solution_of_all(monkeypatch, part):
     """Also a part that is too small to know the solution by itself."""
     rows, base, targets, softness = hard_columns(3)
     alone = calibrate_many(rows, base, targets, softness)
-    monkeypatch.setattr(many_calibrations, "PART_ROWS", part)
-    monkeypatch.setattr(many_calibrations, "ROUGH_ROWS", part // 2)
-    monkeypatch.setattr(many_calibrations, "FEW_ROWS", part // 2)
+    monkeypatch.setattr(many_calibrations, "PART_ROWS", (part // 2, part))
     found = calibrate_many(rows, base, targets, softness)
     means = [weights.T @ rows / len(rows) for weights in (found, alone)]
     # Far below the noise that the targets differ by, which is 0.05 in each coordinate

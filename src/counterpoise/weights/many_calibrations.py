@@ -2,20 +2,19 @@
 
 Replicate weights need dozens of solutions. All go together: Newton's method, whose linear systems
 are solved by conjugate gradients, so that a step of all columns is a few products of matrices and
-no column needs a Hessian. What makes the systems hard are rare categories, whose rows a replicate
-may have three times or not at all; for the coordinates that few rows carry, and for those alone, a
-column has a block of its Hessian to start from.
+no column needs a Hessian. White coordinates make the systems easy: what is left are rare
+categories, whose rows a replicate may have three times or not at all, and the diagonals of the
+Hessians know how many there are.
 
-The steps are worked out on a part of the rows, chosen by how much each can move a mean and weighted
-for it. First they are taken on that part as if it were all, its means put where those of all rows
-are; then on all rows, whose gradient alone is asked for, until what is left to gain is far below
-the noise that the replicates are to show. So the solution is that of all rows.
+The tilts are first worked out on a part of the rows, chosen by how much each can move a mean and
+weighted for it, as if it were all, its means put where those of all rows are; then on a larger one.
+Only the last steps see all rows, until what is left to gain is far below the noise that the
+replicates are to show. So the solution is that of all rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -24,19 +23,19 @@ from counterpoise.weights.row_blocks import HeldRows, RowBlocks, slices
 
 # The variance of a white coordinate among a part of the rows from which they can tell of it.
 LEAST_SEEN = 0.5
-# About how many rows steps are worked out on, and the first ones, which are never good ones;
-# fewer than twice as many are all taken.
-PART_ROWS, ROUGH_ROWS, ROUGH_STEPS = 48_000, 20_000, 3
-# Coordinates that a smaller part of the rows than this carries are rare; of those, so many at most
-# have a block of the Hessian. What is known of a Hessian beforehand comes from so many rows.
-RARE, MOST_RARE, FEW_ROWS = 0.02, 128, 8_000
+# About how many rows the solution is looked for on, one part after the other; where there are
+# fewer than twice as many, all are taken. Steps on all rows have the Hessians of the last part.
+PART_ROWS = 20_000, 48_000
 STEPS = 40
 TRIES = 12  # of a step, each a quarter of the last
-PRODUCTS = 8  # with the Hessians, for one step
+PRODUCTS = 6  # with the Hessians, for one step
 WELL_SOLVED = 0.02  # the part of the squared residual that may be left after those
-# What may be left to gain, as a part of the squared distance of the targets from their mean, which
-# is what the columns are to show; and within what bounds. About twice the divergence of weights.
-ENOUGH, LEAST_ENOUGH, MOST_ENOUGH = 1e-3, 1e-6, 1e-4
+# What may be left to gain in the mean over columns, on all rows, as a part of the squared distance
+# of the targets from their mean, which is what the columns are to show; within what bounds; and on
+# a part of the rows. About twice the divergence of weights. No column may have many times as much
+# left, and one with half of it is not worked on.
+ENOUGH, LEAST_ENOUGH, MOST_ENOUGH, ENOUGH_OF_A_PART = 1e-3, 1e-6, 1e-4, 1e-3
+MANY_TIMES, HALF = 20.0, 0.5
 ROUNDING = 1e-7
 WORTH_A_COPY = 0.75  # the part of the columns that is still worked on
 # Added to the diagonal of Hessians, which rounding may leave without any curvature.
@@ -70,19 +69,21 @@ def calibrate_many(
     if size == 0 or count == 0:
         return whole.base / whole.base.mean(axis=0, dtype=float) if count else whole.base
     known = describe(made, whole.base) if described is None else described
-    part, rough = whole.part(known.norms, PART_ROWS), whole.part(known.norms, ROUGH_ROWS)
     # What hardly varies among the rows of a column, they cannot be asked to match.
     soft = softness[:, None] + (known.variances < LEAST_SEEN)
+    curvatures = known.variances + soft
     thetas = np.zeros(targets.shape)
-    enough = float(np.clip(ENOUGH * targets.var(axis=1).sum(), LEAST_ENOUGH, MOST_ENOUGH))
-    first = [rough] * ROUGH_STEPS + [part]
-    if len(part.base) < count:
+    part = whole
+    for about in PART_ROWS:
+        part = whole.part(known.norms, about)
+        if len(part.base) == count:
+            break
         # The way from the base weights' means to the target is that of all rows.
         target = targets - known.means + describe(part.rows, part.base).means
-        thetas, _ = _solve(target, soft, part, first, thetas, MOST_ENOUGH)
-        first = [part]
+        thetas, _ = _solve(target, soft, part, part, curvatures, thetas, ENOUGH_OF_A_PART)
+    enough = float(np.clip(ENOUGH * targets.var(axis=1).sum(), LEAST_ENOUGH, MOST_ENOUGH))
     found = np.empty_like(whole.base) if out is None else out
-    thetas, stayed = _solve(targets, soft, whole, first, thetas, enough, found)
+    thetas, stayed = _solve(targets, soft, whole, part, curvatures, thetas, enough, found)
     if len(stayed):
         whole.tilted(thetas[:, stayed], stayed, found)
     return found
@@ -197,56 +198,7 @@ class _Weighted:
         np.exp(weights, out=weights)
         weights *= base
         weights /= weights.sum(axis=0, dtype=float).astype(np.float32)
-        return _Hessians.of(rows, weights, soft, self.few)
-
-    @cached_property
-    def few(self) -> _Few:
-        """What is known of the Hessians beforehand."""
-        return _Few.of(self.rows.values)  # type: ignore[attr-defined]
-
-
-class _Few(NamedTuple):
-    """A few rows, from which a Hessian is roughly known, and the coordinates that few carry."""
-
-    places: np.ndarray
-    scale: np.ndarray
-    squares: np.ndarray
-    values: np.ndarray
-    rare: np.ndarray
-    rare_values: np.ndarray
-
-    @classmethod
-    def of(cls, rows: np.ndarray) -> _Few:
-        """Chosen from the rows; a coordinate is the rarer the fewer of them carry it."""
-        second, fourth = np.zeros((2, rows.shape[1]))
-        for _, some in HeldRows(rows).blocks():
-            squares = some**2
-            second += squares.sum(axis=0)
-            fourth += np.einsum("ij,ij->j", squares, squares)
-        # The part of the rows that carry a coordinate: 1 / kurtosis
-        carried = second**2 / np.maximum(fourth, 1e-30) / len(rows)
-        rare = np.sort(np.argsort(carried)[: min(MOST_RARE, int((carried < RARE).sum()))])
-        norms = np.square(rows[:, rare]).sum(axis=1, dtype=float)
-        places, scale = _chosen(norms, FEW_ROWS)
-        values = rows[places]
-        of_rare = np.ascontiguousarray(values[:, rare])
-        return cls(places, scale, values**2, values, rare, of_rare)
-
-    def about(self, weights: np.ndarray, soft: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The diagonal of each column's Hessian, and the inverse of its block of rare ones."""
-        chosen = weights[self.places] * self.scale[:, None]
-        chosen /= np.maximum(chosen.sum(axis=0), 1e-30)
-        means = self.values.T @ chosen
-        diagonal = np.maximum(self.squares.T @ chosen - means**2, 0) + soft + LEAST_CURVATURE
-        size = len(self.rare)
-        blocks = np.empty((weights.shape[1], size, size))
-        for column, root in enumerate(np.sqrt(chosen).T):
-            scaled = self.rare_values * root[:, None]
-            blocks[column] = scaled.T @ scaled  # numpy sees the symmetry and does half the work
-        means = means[self.rare].T
-        blocks -= means[:, :, None] * means[:, None, :]
-        blocks[:, np.arange(size), np.arange(size)] += soft[self.rare].T + LEAST_CURVATURE
-        return diagonal, np.linalg.inv(blocks)
+        return _Hessians.of(rows, weights, soft)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,25 +210,23 @@ class _Hessians:
     means: np.ndarray
     soft: np.ndarray
     diagonal: np.ndarray
-    rare: np.ndarray
-    inverses: np.ndarray  # of the blocks of rare coordinates
 
     @classmethod
-    def of(cls, rows: np.ndarray, weights: np.ndarray, soft: np.ndarray, few: _Few) -> _Hessians:
+    def of(cls, rows: np.ndarray, weights: np.ndarray, soft: np.ndarray) -> _Hessians:
         """Of the rows under these weights."""
-        means = np.zeros(soft.shape)
+        means, squares = np.zeros((2, *soft.shape))
         for place, some in HeldRows(rows).blocks():
             means += some.T @ weights[place]
-        diagonal, inverses = few.about(weights, soft)
-        return cls(rows, weights, means, soft, diagonal, few.rare, inverses)
+            squares += (some**2).T @ weights[place]
+        diagonal = np.maximum(squares - means**2, 0) + soft + LEAST_CURVATURE
+        return cls(rows, weights, means, soft, diagonal)
 
     def only(self, going: np.ndarray) -> _Hessians:
         """Some of the columns."""
         if going.all():
             return self
         parts = (self.weights, self.means, self.soft, self.diagonal)
-        weights, means, soft, diagonal = (each[:, going] for each in parts)
-        return _Hessians(self.rows, weights, means, soft, diagonal, self.rare, self.inverses[going])
+        return _Hessians(self.rows, *(each[:, going] for each in parts))
 
     def times(self, vectors: np.ndarray) -> np.ndarray:
         """The product of each column's Hessian and vector."""
@@ -291,9 +241,8 @@ class _Hessians:
         return found
 
     def roughly_solved(self, right: np.ndarray) -> np.ndarray:
-        """Vectors that the Hessians take about there: by the diagonal, and by the rare blocks."""
+        """Vectors that the Hessians take about there, by their diagonals."""
         found: np.ndarray = right / self.diagonal
-        found[self.rare] = np.matmul(self.inverses, right[self.rare].T[:, :, None])[:, :, 0].T
         return found
 
     def solved(self, right: np.ndarray) -> np.ndarray:
@@ -326,27 +275,31 @@ def _solve(
     targets: np.ndarray,
     soft: np.ndarray,
     whole: _Weighted,
-    parts: list[_Weighted],
+    part: _Weighted,
+    curvatures: np.ndarray,
     thetas: np.ndarray,
     enough: float,
     out: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Newton's method from these thetas; gradients are of the whole, Hessians of a part a step.
+    """Newton's method from these thetas; gradients are of the whole, Hessians of a part of it.
 
-    The weights go to `out`, except those of columns that took their last steps in vain, which are
-    returned with the thetas.
+    It ends when little is left to gain, for which the `curvatures` are a first guess. The weights
+    go to `out`, except those of columns that took their last steps in vain, which are returned
+    with the thetas.
     """
     thetas, left, stayed = thetas.copy(), np.arange(thetas.shape[1]), list[int]()
     values, means = _dual(whole, targets, soft, thetas, left, out)
-    for step in range(STEPS):
-        part = parts[min(step, len(parts) - 1)]
+    gains, curvatures = np.zeros(len(left)), curvatures.copy()
+    for _ in range(STEPS):
         gradients = means - targets[:, left] + soft[:, left] * thetas[:, left]
-        hessians = part.hessians(thetas[:, left], soft[:, left], left)
-        going = (gradients * hessians.roughly_solved(gradients)).sum(axis=0) > enough
-        left, values, gradients = left[going], values[going], gradients[:, going]
-        if len(left) == 0:
+        gains[left] = (gradients**2 / curvatures[:, left]).sum(axis=0)
+        if gains.mean() < enough and gains.max() < MANY_TIMES * enough:
             break
-        moves = -hessians.only(going).solved(gradients)
+        going = gains[left] > HALF * enough
+        left, values, gradients = left[going], values[going], gradients[:, going]
+        hessians = part.hessians(thetas[:, left], soft[:, left], left)
+        curvatures[:, left] = hessians.diagonal
+        moves = -hessians.solved(gradients)
         decrements = -(gradients * moves).sum(axis=0)
         # Shorter steps where they go up; a column that gets no further stays where it is.
         trying, length, means = np.arange(len(left)), 1.0, np.empty_like(gradients)
@@ -360,6 +313,7 @@ def _solve(
             trying, length = trying[~good], length / 4
             if len(trying) == 0:
                 break
+        gains[left[trying]] = 0.0  # nothing more can be had
         stayed += left[trying].tolist()
         left, values = np.delete(left, trying), np.delete(values, trying)
         means = np.delete(means, trying, axis=1)
