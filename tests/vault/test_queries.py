@@ -13,7 +13,9 @@ from counterpoise.errors import BudgetError, SchemaError, TableError, VaultError
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import Budget, MarginalError, Vault
 from counterpoise.vault.events import DiscreteLaplaceDpEvent, ExponentialDpEvent, PureDpEvent
+from counterpoise.vault.noise import Grid
 from counterpoise.vault.select import exponential_choice
+from counterpoise.vault.sums import _sum_of_points, clip
 
 GENEROUS = Budget(1000.0, 1e-6)
 
@@ -385,3 +387,19 @@ def test_scores_beyond_all_measure_do_not_wrap_around(large):
     assert best > middle > worst
     assert best == -worst
     assert none == worst
+
+
+@pytest.mark.parametrize("bound", [1e-250, 0.7, 3.0, 1e250])
+def test_sums_of_points_are_those_of_clipped_and_rounded_rows(bound):
+    generator = np.random.default_rng(0)
+    values = bound * generator.normal(size=(500, 9)) * generator.uniform(0, 1, (500, 1))
+    values[0, 0], values[1, 1], values[2] = np.nan, np.inf, -np.inf
+    values[3], values[4] = np.finfo(float).max, 0.0
+    values[5] = bound / 3  # exactly as long as the bound
+    grid = Grid.below(bound)
+    for given in (values, np.asfortranarray(values)):
+        expected = grid.round(clip(given, bound)).sum(axis=0)
+        assert _sum_of_points(given, bound, grid).tolist() == expected.tolist()
+    # One row moves the sum by no more than the bound and the rounding.
+    longest = max(np.linalg.norm(_sum_of_points(row[None], bound, grid)) for row in values)
+    assert longest * grid.step <= bound * (1 + 1e-12) + grid.rounding(9)

@@ -25,7 +25,10 @@ from counterpoise.vault.storage import Storage
 if TYPE_CHECKING:
     from counterpoise.vault.vault import Vault
 
-_BATCH_CELLS = 4_000_000
+# Rows are read so many at a time, and their features made few enough at a time that they stay near
+# the processor.
+_BATCH_ROWS = 100_000
+_BLOCK_CELLS = 400_000
 
 
 class FeatureMap(Protocol):
@@ -73,12 +76,13 @@ def sums(vault: Vault, features: FeatureMap, bound: float, share: Share) -> Nois
 
     def look(storage: Storage, source: Noise) -> np.ndarray:
         exact = np.zeros(size, dtype=np.int64)
-        for rows in storage.batches(max(1, _BATCH_CELLS // size)):
-            values = np.asarray(features(rows), dtype=float)
-            if values.shape != (len(rows), size):
-                # One record more must be one vector more, or the bound does not hold.
-                raise VaultError(f"sums: the features have to be one vector of {size} a row")
-            exact += grid.round(clip(values, bound)).sum(axis=0)
+        for batch in storage.batches(_BATCH_ROWS):
+            for rows in batch.parts(max(1, _BLOCK_CELLS // size)):
+                values = np.asarray(features(rows), dtype=float)
+                if values.shape != (len(rows), size):
+                    # One record more must be one vector more, or the bound does not hold.
+                    raise VaultError(f"sums: the features have to be one vector of {size} a row")
+                exact += _sum_of_points(values, bound, grid)
         draw = source.l2_laplace if share.pure else source.gaussian
         return draw(exact, scale / grid.step)
 
@@ -94,6 +98,24 @@ def _most_after_rounding(bound: float, size: int, grid: Grid) -> float:
     if not math.isfinite(most):
         raise VaultError(f"sums: a bound of {bound:g} is too large; use a larger unit")
     return most
+
+
+def _sum_of_points(values: np.ndarray, bound: float, grid: Grid) -> np.ndarray:
+    """The sum of the rows, clipped and rounded to the grid, as exact integers.
+
+    A row that is shorter than the bound beyond doubt is what clipping leaves as it is.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        points = values * (1 / grid.step)  # a power of two: exact
+        squares = np.einsum("ij,ij->i", points, points)
+    # No sum of p squares is wrong by more than p units in the last place. Not a number is not less.
+    short = squares * (1 + points.shape[1] * np.finfo(float).eps) <= (bound / grid.step) ** 2
+    if not short.all():
+        points[~short] = clip(values[~short], bound) / grid.step
+    np.rint(points, out=points)
+    # Integers below 2^25, and few enough of them that their sums are exact in any order.
+    found: np.ndarray = np.ones(len(points)) @ points
+    return found.astype(np.int64)
 
 
 def clip(values: np.ndarray, bound: float) -> np.ndarray:

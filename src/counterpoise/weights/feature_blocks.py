@@ -191,18 +191,22 @@ class ProductsBlock:
         return math.sqrt(sum((reach[x] * reach[y]) ** 2 for x, y in self.pairs))
 
     def __call__(self, rows: Coded) -> np.ndarray:
+        products = np.empty((len(rows), len(self.groups)), order="F")
+        self.fill(rows, products)
+        return products
+
+    def fill(self, rows: Coded, products: np.ndarray) -> None:
+        """The features, where there is a place for them already."""
         centred = {
-            name: np.asfortranarray(_centred(rows, self._positions[name], centre))
+            name: _centred(rows, self._positions[name], centre)
             for name, centre in self.centres.items()
         }
-        products = np.empty((len(rows), len(self.groups)), order="F")
         place = 0
         for x, y in self.pairs:
             for left in centred[x].T:
                 width = centred[y].shape[1]
                 np.multiply(left[:, None], centred[y], out=products[:, place : place + width])
                 place += width
-        return products
 
     def to_dict(self) -> dict[str, Any]:
         centres = {name: centre.tolist() for name, centre in self.centres.items()}
@@ -396,9 +400,18 @@ def _is_null(rows: Coded, position: int) -> np.ndarray:
 
 
 def _centred(rows: Coded, position: int, centre: np.ndarray) -> np.ndarray:
-    """A factor less its mean, and 0 where it is null."""
-    values = _factor(rows, position) - centre
-    values[_is_null(rows, position)] = 0.0
+    """A factor less its mean, and 0 where it is null; columns contiguous."""
+    column, codes = rows.schema.columns[position], rows.codes[:, position]
+    if column.kind != "categorical":
+        values = np.asfortranarray(_factor(rows, position) - centre)
+    else:
+        values = np.empty((len(rows), len(centre)), order="F")
+        values[:] = -centre
+        there = np.flatnonzero((codes > 0) & (codes < column.cells))
+        which = codes[there].astype(np.int64) - 1
+        values.reshape(-1, order="F")[which * len(rows) + there] = (1.0 - centre)[which]
+    if column.null_code is not None:
+        values[_is_null(rows, position)] = 0.0
     return values
 
 

@@ -88,8 +88,15 @@ class Features:
         if not self.blocks:
             return np.zeros((len(rows), 0))
         spread = rows.spread()
-        made = [block(rows if _takes_values(block) else spread) for block in self.blocks]
-        return np.concatenate(made, axis=1)
+        made, place = np.empty((len(rows), len(self.names)), order="F"), 0
+        for block in self.blocks:
+            there = made[:, place : place + len(block.names)]
+            if isinstance(block, ProductsBlock):
+                block.fill(spread, there)  # the most of the features, without a copy
+            else:
+                there[:] = block(rows if _takes_values(block) else spread)
+            place += len(block.names)
+        return made
 
     def to_dict(self) -> dict[str, Any]:
         """The map as JSON values."""

@@ -78,7 +78,7 @@ class Standardised:
         """The features of each row, no longer than the bound."""
         values = self.features(rows)
         values -= self.centre
-        values /= self.scale
+        values *= 1 / self.scale
         if np.isfinite(self.bound):
             rest = math.sqrt(max(self.bound**2 - self.asked_bound**2, 0.0))
             _cut(values[:, : self.asked], self.asked_bound)
@@ -94,9 +94,7 @@ class Standardised:
 
 def chunks(rows: Coded) -> Iterator[Coded]:
     """The rows, some thousands at a time, in order."""
-    for start in range(0, len(rows), CHUNK_ROWS):
-        part = slice(start, start + CHUNK_ROWS)
-        yield Coded(rows.schema, rows.codes[part], rows.units[part])
+    yield from rows.parts(CHUNK_ROWS)
 
 
 def spread(rows: int, about: int) -> np.ndarray:
@@ -113,8 +111,10 @@ def spread(rows: int, about: int) -> np.ndarray:
 def _cut(values: np.ndarray, bound: float) -> None:
     """Shorten rows that are longer than the bound, in place."""
     norms = _norms(values)
-    longer = norms > bound
-    values[longer] *= (bound / norms[longer])[:, None]
+    if (norms > bound).any():
+        # A hair shorter than the bound, so that it holds whatever the rounding.
+        factors = np.where(norms > bound, bound * (1 - 1e-12) / np.maximum(norms, bound), 1.0)
+        values *= factors[:, None]
 
 
 def _norms(values: np.ndarray) -> np.ndarray:
