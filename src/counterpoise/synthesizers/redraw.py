@@ -8,7 +8,7 @@ fresh noise of the known deviation comes on top. All of it is post-processing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from scipy import sparse
 # Tables of few columns agree after a sweep or two.
 SWEEPS = 2
 # Few enough that what is worked out of them stays near the processor.
-BLOCK_ROWS = 4096
+BLOCK_ROWS = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +45,16 @@ class Remeasurement:
 
     def shifts(self, tables: Iterable[Table]) -> np.ndarray:
         """How the counts of all tables' cells, one after the other, move; a column a replicate."""
-        return np.concatenate([self._shifts(table) for table in tables])
+        tables = list(tables)
+        counted = _totals([(table.cells, table.size) for table in tables], self.resample)
+        return np.concatenate([self._shifts(*pair) for pair in zip(tables, counted, strict=True)])
 
-    def _shifts(self, table: Table) -> np.ndarray:
+    def _shifts(self, table: Table, counted: np.ndarray) -> np.ndarray:
         scale = self.population / max(1, len(self.codes))
         before = np.bincount(table.cells, self.weights, minlength=table.size)
         found = self.generator.normal(
             scale=table.deviation, size=(table.size, self.resample.shape[1])
         )
-        counted = cell_totals(table.cells, table.size, self.resample)
         found += scale * (counted - before[:, None])
         return found
 
@@ -66,13 +67,23 @@ def cell_totals(cells: np.ndarray, size: int, weights: np.ndarray) -> np.ndarray
            [1., 0.],
            [0., 0.]])
     """
-    found = np.zeros((size, weights.shape[1]))
-    for start in range(0, len(cells), BLOCK_ROWS):
-        some = cells[start : start + BLOCK_ROWS]
-        ones, ends = np.ones(len(some)), np.arange(len(some) + 1)
-        indicators = sparse.csc_array((ones, some, ends), shape=(size, len(some)))
-        found += indicators @ weights[start : start + BLOCK_ROWS].astype(float)
+    return _totals([(cells, size)], weights)[0]
+
+
+def _totals(tables: Sequence[tuple[np.ndarray, int]], weights: np.ndarray) -> list[np.ndarray]:
+    """The totals in the cells of several tables of these sizes, in one pass over the weights."""
+    found = [np.zeros((size, weights.shape[1])) for _, size in tables]
+    for part in _blocks(len(weights)):
+        for totals, (cells, _) in zip(found, tables, strict=True):
+            _add_totals(totals, cells[part], weights[part])
     return found
+
+
+def _add_totals(totals: np.ndarray, cells: np.ndarray, weights: np.ndarray) -> None:
+    """Add the weights of a block of rows, whose sums in single precision are good enough."""
+    ones, ends = np.ones(len(cells), dtype=weights.dtype), np.arange(len(cells) + 1)
+    indicators = sparse.csc_array((ones, cells, ends), shape=(len(totals), len(cells)))
+    totals += indicators @ weights
 
 
 def rake(
@@ -88,11 +99,17 @@ def rake(
     >>> rake(np.ones((4, 1)), cells, tables)[:, 0]
     array([1.5, 1.5, 0.5, 0.5])
     """
-    for _ in range(SWEEPS):
-        for cell, table in zip(cells, tables, strict=True):
-            totals = cell_totals(cell, len(table), weights)
-            factors = np.divide(table, totals, out=totals, where=totals > 0)
-            multiply_by_cell(weights, cell, factors)
+    steps = list(zip(cells, tables, strict=True)) * SWEEPS
+    if steps:
+        totals = cell_totals(cells[0], len(tables[0]), weights)
+    for place, (cell, table) in enumerate(steps):
+        factors = np.divide(table, totals, out=totals, where=totals > 0).astype(weights.dtype)
+        following, its_table = steps[(place + 1) % len(steps)]
+        # What the next table has to know is added up while the weights are at hand.
+        totals = np.zeros(its_table.shape)
+        for part in _blocks(len(weights)):
+            multiply_by_cell(weights[part], cell[part], factors)
+            _add_totals(totals, following[part], weights[part])
     total = weights.sum(axis=0, dtype=float)
     scale = np.divide(len(weights), total, out=np.zeros_like(total), where=total > 0)
     weights *= scale.astype(weights.dtype)
@@ -103,5 +120,10 @@ def rake(
 def multiply_by_cell(weights: np.ndarray, cells: np.ndarray, factors: np.ndarray) -> None:
     """Multiply every row of weights by the factors of its cell, in place."""
     factors = factors.astype(weights.dtype, copy=False)
-    for start in range(0, len(cells), BLOCK_ROWS):
-        weights[start : start + BLOCK_ROWS] *= factors[cells[start : start + BLOCK_ROWS]]
+    for part in _blocks(len(cells)):
+        weights[part] *= factors[cells[part]]
+
+
+def _blocks(rows: int) -> Iterator[slice]:
+    for start in range(0, rows, BLOCK_ROWS):
+        yield slice(start, start + BLOCK_ROWS)

@@ -23,6 +23,7 @@ from counterpoise.weights.row_blocks import HeldRows, RowBlocks
 from counterpoise.weights.standardise import spread
 
 FIRST_ROWS = 10_000  # where the solution starts, when there are several times as many rows
+MORE_ROWS = 50_000
 MOST_STEPS = 60
 STEPS_WITH_A_HESSIAN = 20  # before another is worked out
 GAIN = 0.1  # the part of the Newton decrement that a step may leave before that
@@ -45,17 +46,18 @@ def calibrate(
     theta = np.zeros(rows.shape[1]) if start is None else start
     if rows.shape[1] == 0 or rows.shape[0] == 0:
         return theta
-    part, whole = thinned(rows), _blocks(rows)
-    if start is None or len(part) == rows.shape[0]:
+    whole = _blocks(rows)
+    # Where rows are made at every pass, a larger part of them spares some passes.
+    part = thinned(rows, MORE_ROWS if whole.turn is not None else FIRST_ROWS)
+    if start is None or len(part) == rows.shape[0] or whole.turn is not None:
         theta = _newton(_blocks(part), target, softness, theta)
     if len(part) == rows.shape[0]:
         return theta
     # A part of the rows may know little of what is rare, and its Hessian as little. Then that of
-    # all rows is worked out, once or twice. Where these are made at every pass, at once.
-    at_zero = np.zeros_like(theta)
-    some = whole if whole.turn is not None else _blocks(part)
-    if _dual(whole, target, softness, theta)[0] > _dual(whole, target, softness, at_zero)[0]:
-        theta, some = at_zero, whole
+    # all rows is worked out, once or twice.
+    some = _blocks(part)
+    if _dual(whole, target, softness, theta)[0] > 0:  # where it is at zero
+        theta, some = np.zeros_like(theta), whole
     for known in (some, whole, whole):
         _, covariance = weighted_moments(known, theta)
         theta, converged = _descend(whole, target, softness, theta, covariance)
@@ -74,10 +76,7 @@ def thinned(rows: np.ndarray | RowBlocks, about: int | None = None) -> np.ndarra
 
 def effective_fraction(rows: np.ndarray | RowBlocks, theta: np.ndarray) -> float:
     """Kish's effective sample size of the weights exp(rows.theta), as a part of the rows."""
-    if rows.shape[0] == 0:
-        return 1.0
-    found = _tilted(_blocks(rows), theta)
-    return found.size**2 / (rows.shape[0] * found.square)
+    return mean_and_fraction(rows, theta)[1]
 
 
 def _newton(
@@ -114,9 +113,11 @@ def _descend(
     theta: np.ndarray,
     covariance: np.ndarray,
 ) -> tuple[np.ndarray, bool]:
-    """The same with one Hessian; and whether that was enough.
+    """The same with one Hessian, mended by what the steps show; and whether that was enough.
 
-    Near the solution a step leaves about the relative error of the Hessian.
+    Near the solution a step leaves about the relative error of the Hessian. The gradient at its end
+    tells what the Hessian should have made of it (Broyden, Fletcher, Goldfarb, Shanno), so that
+    every step leaves less than the one before.
     """
     hessian = covariance + np.diag(softness)
     value, mean = _dual(rows, target, softness, theta)
@@ -129,15 +130,30 @@ def _descend(
             return theta, True
         tried, tried_mean = _dual(rows, target, softness, theta + length * step)
         if tried <= value + rounding:
-            theta, value, mean = theta + length * step, tried, tried_mean
+            taken, change = length * step, tried_mean - mean + length * softness * step
+            theta, value, mean = theta + taken, tried, tried_mean
+            hessian = _mended(hessian, taken, change)
             length = min(1.0, 2 * length)
         else:
             length /= 4
     return theta, False
 
 
+def _mended(hessian: np.ndarray, step: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """The Hessian nearest to this one that takes the step to the change of the gradient."""
+    along, curvature = hessian @ step, float(step @ change)
+    # H + y y' / y's - H s s' H / s' H s
+    if curvature <= 0:
+        return hessian
+    mended: np.ndarray = hessian + np.outer(change, change) / curvature
+    return mended - np.outer(along, along) / float(step @ along)
+
+
 def _precision(rows: RowBlocks) -> tuple[float, float]:
     """The Newton decrement (double of what is left to gain) to stop at, and the dual's rounding."""
+    if rows.turn is not None:
+        # So many rows that what is left is far below the sampling of these.
+        return 1e-8, 1e-7
     double = isinstance(rows, HeldRows) and rows.values.dtype == np.float64
     return (1e-12, 1e-13) if double else (1e-9, 1e-7)
 
@@ -209,10 +225,15 @@ def _dual(
 
 def tilted_mean(rows: np.ndarray | RowBlocks, theta: np.ndarray) -> np.ndarray:
     """The mean of the rows under the weights exp(rows.theta); zero for no rows."""
+    return mean_and_fraction(rows, theta)[0]
+
+
+def mean_and_fraction(rows: np.ndarray | RowBlocks, theta: np.ndarray) -> tuple[np.ndarray, float]:
+    """The tilted mean and the effective fraction, in one pass."""
     if rows.shape[0] == 0:
-        return np.zeros(rows.shape[1])
+        return np.zeros(rows.shape[1]), 1.0
     found = _tilted(_blocks(rows), theta)
-    return found.sums / found.size
+    return found.sums / found.size, found.size**2 / (rows.shape[0] * found.square)
 
 
 def weighted_moments(

@@ -21,7 +21,7 @@ from counterpoise.weights.calibration import (
     FIRST_ROWS,
     calibrate,
     effective_fraction,
-    tilted_mean,
+    mean_and_fraction,
 )
 from counterpoise.weights.features import Features
 from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many, describe
@@ -89,12 +89,13 @@ class MomentModel:
         some = white.take(spread(len(rows), FIRST_ROWS)).astype(np.float32, copy=False)
         softness, theta = _hardest(some, target, self.softness, loose, least)
         theta = calibrate(white, target, softness, theta)
-        while effective_fraction(white, theta) < least and softness.max() < EXTRA_SOFTNESS[0]:
+        mean, effective = mean_and_fraction(white, theta)
+        while effective < least and softness.max() < EXTRA_SOFTNESS[0]:
             # A part of the rows was too hopeful of the whole.
             softness = softness + loose * max(EXTRA_SOFTNESS[-1], SOFTER * float(softness.max()))
             theta = calibrate(white, target, softness, theta)
-        missed = target - tilted_mean(white, theta)
-        return replace(self, softness=softness, theta=theta, missed=missed)
+            mean, effective = mean_and_fraction(white, theta)
+        return replace(self, softness=softness, theta=theta, missed=target - mean)
 
     @property
     def reached(self) -> float:

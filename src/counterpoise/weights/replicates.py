@@ -26,6 +26,8 @@ REPLICATES = 80
 MOST_REPLICATES = 10_000
 # What a multinomial draw takes; a noisy number of rows beyond it is nothing but noise.
 MOST_POPULATION = 2**62
+# A row of all replicates lies together; columns are drawn a few at a time, and turned.
+COLUMNS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +73,14 @@ def replicate_weights(
     resample = np.empty((rows, count), dtype=np.float32)
     base = np.empty((rows, count), dtype=np.float32)
     chances = weights / weights.sum()
-    for column in range(count):
-        resample[:, column] = generator.multinomial(size, chances) * (rows / size)
-        # A multinomial draw of equal chances, but quicker
-        base[:, column] = np.bincount(generator.integers(0, rows, rows), minlength=rows)
+    for first in range(0, count, COLUMNS_AT_ONCE):
+        some = slice(first, min(first + COLUMNS_AT_ONCE, count))
+        drawn = np.empty((2, some.stop - first, rows), dtype=np.float32)
+        for column in range(some.stop - first):
+            drawn[0, column] = generator.multinomial(size, chances) * (rows / size)
+            # A multinomial draw of equal chances, but quicker
+            drawn[1, column] = np.bincount(generator.integers(0, rows, rows), minlength=rows)
+        resample[:, some], base[:, some] = drawn[0].T, drawn[1].T
     if synthesizer is not None:
         codes = synthesizer.schema.encode(synthetic).codes
         base = synthesizer.redraw(codes, base, resample, weights, generator)
