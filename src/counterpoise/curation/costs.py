@@ -21,7 +21,7 @@ from counterpoise.synthesizers.graphical import Domain
 from counterpoise.synthesizers.graphical.cost import predict_cost
 from counterpoise.synthesizers.workload import all_cliques
 from counterpoise.weights.calibration import FIRST_ROWS
-from counterpoise.weights.many_calibrations import PART_ROWS, ROUGH_ROWS
+from counterpoise.weights.many_calibrations import PART_ROWS
 from counterpoise.weights.moment_model import MOST_HELD, SINGLE_PRECISION
 from counterpoise.weights.standardise import CHUNK_ROWS
 
@@ -129,13 +129,14 @@ def replicates_cost(
         + SECONDS_A_SAVED_WEIGHT
         + SECONDS_A_STEPPED_FEATURE * features
     )
-    part = rows if rows < 2 * PART_ROWS else PART_ROWS
+    parts = [rows if rows < 2 * about else about for about in PART_ROWS]
+    part = max(parts)
     seconds += SECONDS_A_HESSIAN_FEATURE * part * replicates * features
     # The rows in single precision, or the parts of them that steps are worked out on.
     white = 4 * features * (rows if rows * features <= MOST_HELD else 0)
-    parts = 4 * features * (min(rows, ROUGH_ROWS) + (part if part < rows else 0))
+    chosen = 4 * features * max((each for each in parts if each < rows), default=0)
     held = held_bytes(schema, private_rows, rows)
-    return Cost(seconds, held + white + parts + BYTES_A_REPLICATED_ROW * rows * replicates)
+    return Cost(seconds, held + white + chosen + BYTES_A_REPLICATED_ROW * rows * replicates)
 
 
 def _white_bytes(rows: int, features: int) -> int:
