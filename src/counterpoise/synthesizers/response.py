@@ -29,6 +29,7 @@ from counterpoise.synthesizers.redraw import Table, rake
 # is beyond hardly moves by itself: its noise is larger than its counts.
 MOST_ROWS = 10_000
 MOST_CELLS = 4_000
+CELLS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +110,13 @@ def _centred_values(
         inner[np.diag_indices_from(inner)] += 1
         return _solve(inner, _centred(scaled @ right))
     means = np.asarray(rows.mean(axis=0)).reshape(-1)
-    inner = scale * ((rows.T @ rows).toarray() - rows.shape[0] * np.outer(means, means))
+    # Thousands of cells squared are the largest there is: made in place, some cells at a time.
+    inner = np.empty((rows.shape[1], rows.shape[1]), order="F")
+    for start in range(0, rows.shape[1], CELLS_AT_ONCE):
+        some = slice(start, start + CELLS_AT_ONCE)
+        inner[:, some] = (rows.T @ rows[:, some]).toarray()
+        inner[:, some] -= np.outer(rows.shape[0] * means, means[some])
+    inner *= scale
     inner[np.diag_indices_from(inner)] += penalty
     return _centred(rows @ _solve(inner, right))
 
@@ -119,12 +126,16 @@ def _centred(values: np.ndarray) -> np.ndarray:
 
 
 def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The solution for a symmetric matrix, which is lost on the way."""
+    diagonal = matrix.diagonal().copy()
     try:
-        found: np.ndarray = linalg.cho_solve(linalg.cho_factor(matrix), right)
+        factor = linalg.cho_factor(matrix, overwrite_a=True)
+        found: np.ndarray = linalg.cho_solve(factor, right)
     except linalg.LinAlgError:
         # With hardly any noise the penalty is lost in the rounding of the rows' part, and what
-        # that leaves undetermined does not move them.
-        found = linalg.pinvh(matrix) @ right
+        # that leaves undetermined does not move them. The factor took the upper half's place.
+        lower = np.tril(matrix, -1)
+        found = linalg.pinvh(lower + lower.T + np.diag(diagonal)) @ right
     return found
 
 

@@ -25,9 +25,9 @@ from counterpoise.vault.storage import Storage
 if TYPE_CHECKING:
     from counterpoise.vault.vault import Vault
 
-# Rows are read so many at a time, and their features made few enough at a time that they stay near
-# the processor.
-_BATCH_ROWS = 100_000
+# About so many values are read at a time, and features made of so few that they stay near the
+# processor.
+_BATCH_VALUES = 1_000_000
 _BLOCK_CELLS = 400_000
 
 
@@ -76,7 +76,7 @@ def sums(vault: Vault, features: FeatureMap, bound: float, share: Share) -> Nois
 
     def look(storage: Storage, source: Noise) -> np.ndarray:
         exact = np.zeros(size, dtype=np.int64)
-        for batch in storage.batches(_BATCH_ROWS):
+        for batch in storage.batches(max(1, _BATCH_VALUES // len(vault.schema))):
             for rows in batch.parts(max(1, _BLOCK_CELLS // size)):
                 values = np.asarray(features(rows), dtype=float)
                 if values.shape != (len(rows), size):

@@ -66,7 +66,7 @@ def calibrate_many(
     made = HeldRows(rows.astype(np.float32, copy=False)) if isinstance(rows, np.ndarray) else rows
     whole = _Weighted(made, base.astype(np.float32, copy=False))
     count, size = made.shape
-    if size == 0 or count == 0:
+    if 0 in (count, size, base.shape[1]):
         return whole.base / whole.base.mean(axis=0, dtype=float) if count else whole.base
     known = describe(made, whole.base) if described is None else described
     # What hardly varies among the rows of a column, they cannot be asked to match.
