@@ -29,7 +29,7 @@ from counterpoise.synthesizers.redraw import Table, rake
 # is beyond hardly moves by itself: its noise is larger than its counts.
 MOST_ROWS = 10_000
 MOST_CELLS = 4_000
-CELLS_AT_ONCE = 500
+CELLS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +111,10 @@ def _centred_values(
         return _solve(inner, _centred(scaled @ right))
     means = np.asarray(rows.mean(axis=0)).reshape(-1)
     # Thousands of cells squared are the largest there is: made in place, some cells at a time.
-    inner = np.empty((rows.shape[1], rows.shape[1]), order="F")
+    inner, by_cell = np.empty((rows.shape[1], rows.shape[1]), order="F"), rows.tocsc()
     for start in range(0, rows.shape[1], CELLS_AT_ONCE):
         some = slice(start, start + CELLS_AT_ONCE)
-        inner[:, some] = (rows.T @ rows[:, some]).toarray()
+        inner[:, some] = (rows.T @ by_cell[:, some]).toarray(order="F")
         inner[:, some] -= np.outer(rows.shape[0] * means, means[some])
     inner *= scale
     inner[np.diag_indices_from(inner)] += penalty

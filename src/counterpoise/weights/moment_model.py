@@ -38,12 +38,13 @@ if TYPE_CHECKING:
 LEAST_FRACTION = 0.5
 # What may be added to the softness until it is, from much to little.
 EXTRA_SOFTNESS = tuple(np.geomspace(200.0, 0.02, 27).tolist())
+STRIDE = 4  # how many of these are taken at a time, as long as that goes well
 SOFTER = 0.4  # what more of it is added at a time where a part of the rows misled
 # What shrinkage hides moves the means of a replicate by no more than takes half of its rows: of
 # many differences that nobody could see, rows have no more to tell.
 MOST_HIDDEN = math.log(2)
 # Above this many numbers, the whitened rows are kept in single precision.
-SINGLE_PRECISION = 20_000_000
+SINGLE_PRECISION = 4_000_000
 # Above this many, they are made again at every pass.
 MOST_HELD = 150_000_000
 
@@ -217,17 +218,22 @@ def _hardest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The least softness at which this part of the rows stays effective, and its theta.
 
-    From soft to hard, each solution the start of the next: the way is short, and ends before the
-    weights collapse, where Newton's method would be slow.
+    From soft to hard, each solution the start of the next, in shorter steps where one went too far:
+    the way is short, and ends before the weights collapse, where Newton's method would be slow.
     """
     # What hardly varies among these rows, in white coordinates, they cannot be asked to match.
     unseen = (rows.var(axis=0) < LEAST_SEEN).astype(float)
     # theta is about target / softness: at the softest, next to nothing however far the target is.
     far = max(1.0, 10 * float(np.linalg.norm(target)) / EXTRA_SOFTNESS[0])
     theta, softness = np.zeros(len(own)), own + far * EXTRA_SOFTNESS[0] * loose
-    for more in (*(far * extra for extra in EXTRA_SOFTNESS), 0.0):
+    extras = (*(far * extra for extra in EXTRA_SOFTNESS), 0.0)
+    place, too_hard, stride = -1, len(extras), STRIDE
+    while place + 1 < too_hard:
+        ahead = min(place + stride, too_hard - 1)
+        more = extras[ahead]
         tried = calibrate(rows, target, own + more * loose + unseen, theta)
         if effective_fraction(rows, tried) < least:
-            break
-        theta, softness = tried, own + more * loose
+            too_hard, stride = ahead, max(1, stride // 2)
+        else:
+            place, theta, softness = ahead, tried, own + more * loose
     return softness, theta

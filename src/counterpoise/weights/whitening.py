@@ -20,7 +20,7 @@ LEAST_VARIANCE = 1e-3
 # A coordinate that fewer rows than this carry is not matched.
 LEAST_ROWS = 10
 # Above this many numbers, products of features are in single precision; their sums never are.
-SINGLE_PRECISION = 20_000_000
+SINGLE_PRECISION = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
