@@ -131,3 +131,18 @@ def test_the_weights_go_where_they_are_told():
     found = calibrate_many(rows, single, targets, softness, out=place)
     assert found is place
     assert found.tolist() == expected.tolist()
+
+
+def test_the_means_of_all_rows_are_matched_far_below_their_noise():
+    """Seeded; most steps are taken on less than half of the rows."""
+    generator = np.random.default_rng(6)
+    rows = generator.normal(size=(45_000, 12))
+    rows[:, 0] = np.where(np.arange(45_000) < 300, np.sqrt(149.0), -1 / np.sqrt(149.0))
+    assert len(rows) > 2 * many_calibrations.PART_ROWS[0]
+    base = generator.poisson(1.0, size=(45_000, 10)).astype(np.float32)
+    targets = base.T @ rows / base.sum(axis=0)[:, None] + 0.05 * generator.normal(size=(10, 12))
+    found = calibrate_many(rows, base, targets.T, np.full(12, 1e-6))
+    missed = ((found.T @ rows / len(rows) - targets) ** 2).sum(axis=1)
+    apart = targets.var(axis=0).sum()
+    assert missed.mean() < 2e-3 * apart
+    assert missed.max() < 0.02 * apart

@@ -11,6 +11,7 @@ from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import Independent
 from counterpoise.vault import Budget, Vault
 from counterpoise.weights import MomentModel, Moments, moment_model, moments
+from counterpoise.weights.calibration import effective_fraction
 from counterpoise.weights.diagnostics import diagnose
 from counterpoise.weights.features import Linear, OneHot, PairProducts, Products, Squares
 from counterpoise.weights.replicates import replicate_weights
@@ -406,3 +407,17 @@ def test_a_difference_that_is_shrunk_with_its_block_is_in_doubt_by_what_it_may_b
     held = (np.array(misses) < 1.96**2).mean()
     # The prior that is fitted to all of them, by itself, holds less than half.
     assert held > 0.85
+
+
+@pytest.mark.parametrize("least", [0.3, 0.5, 0.9])
+def test_longer_steps_end_at_the_softness_of_short_ones(monkeypatch, least):
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(2000, 6))
+    target, own = np.array([0.9, -0.7, 0.5, 0.3, 0.0, 0.1]), np.full(6, 1e-4)
+    found = []
+    for stride in (1, 4):
+        monkeypatch.setattr(moment_model, "STRIDE", stride)
+        found.append(moment_model._hardest(rows, target, own, np.ones(6), least))
+    assert found[0][0].tolist() == found[1][0].tolist()
+    assert found[0][1] == pytest.approx(found[1][1], abs=1e-4)
+    assert effective_fraction(rows, found[1][1]) >= least
