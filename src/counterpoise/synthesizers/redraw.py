@@ -75,12 +75,15 @@ def _totals(tables: Sequence[tuple[np.ndarray, int]], weights: np.ndarray) -> li
     found = [np.zeros((size, weights.shape[1])) for _, size in tables]
     for part in _blocks(len(weights)):
         for totals, (cells, _) in zip(found, tables, strict=True):
-            _add_totals(totals, cells[part], weights[part])
+            add_totals(totals, cells[part], weights[part])
     return found
 
 
-def _add_totals(totals: np.ndarray, cells: np.ndarray, weights: np.ndarray) -> None:
-    """Add the weights of a block of rows, whose sums in single precision are good enough."""
+def add_totals(totals: np.ndarray, cells: np.ndarray, weights: np.ndarray) -> None:
+    """Add the weights of a block of rows to the totals of their cells.
+
+    The sums of so few rows are good enough in the precision of the weights.
+    """
     ones, ends = np.ones(len(cells), dtype=weights.dtype), np.arange(len(cells) + 1)
     indicators = sparse.csc_array((ones, cells, ends), shape=(len(totals), len(cells)))
     totals += indicators @ weights
@@ -109,7 +112,7 @@ def rake(
         totals = np.zeros(its_table.shape)
         for part in _blocks(len(weights)):
             multiply_by_cell(weights[part], cell[part], factors)
-            _add_totals(totals, following[part], weights[part])
+            add_totals(totals, following[part], weights[part])
     total = weights.sum(axis=0, dtype=float)
     scale = np.divide(len(weights), total, out=np.zeros_like(total), where=total > 0)
     weights *= scale.astype(weights.dtype)

@@ -17,7 +17,7 @@ import numpy as np
 
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.shape import places_within
-from counterpoise.synthesizers.redraw import cell_totals, multiply_by_cell
+from counterpoise.synthesizers.redraw import add_totals, cell_totals
 from counterpoise.weights.row_blocks import slices
 
 
@@ -114,22 +114,32 @@ class FineColumn:
     def _within_bins(
         self, base: np.ndarray, factors: np.ndarray, leaning: np.ndarray | None
     ) -> np.ndarray:
-        """The base weights times the factors of their pieces, with the same totals in every bin."""
-        product = base.copy()
-        for place in slices(len(base)):
-            pieces = self.pieces[place]
-            product[place] *= factors[pieces]
-            if leaning is not None:
-                product[place] *= 1 + leaning[pieces] * self.places[place, None].astype(base.dtype)
+        """The base weights times the factors of their pieces, with the same totals in every bin.
+
+        They are changed in place: the products are worked out twice, and never held for all rows.
+        """
         bins = int(self.bins.max(initial=-1)) + 1
-        totals = cell_totals(self.bins, bins, base)
-        made = cell_totals(self.bins, bins, product)
-        kept = np.divide(totals, made, out=np.ones_like(totals), where=made > 0)
-        multiply_by_cell(product, self.bins, kept)
-        # A bin that came out empty stays as it was.
+        totals, made = np.zeros((2, bins, base.shape[1]))
         for place in slices(len(base)):
-            lost = (made <= 0)[self.bins[place]]
-            product[place][lost] = base[place][lost]
+            product = self._product(base, place, factors, leaning)
+            add_totals(totals, self.bins[place], base[place])
+            add_totals(made, self.bins[place], product)
+        kept = np.divide(totals, made, out=np.ones_like(totals), where=made > 0).astype(base.dtype)
+        for place in slices(len(base)):
+            product = self._product(base, place, factors, leaning)
+            product *= kept[self.bins[place]]
+            # A bin that came out empty stays as it was.
+            np.copyto(base[place], product, where=(made > 0)[self.bins[place]])
+        return base
+
+    def _product(
+        self, base: np.ndarray, place: slice, factors: np.ndarray, leaning: np.ndarray | None
+    ) -> np.ndarray:
+        """The base weights of a block times the factors of their pieces, leaning within them."""
+        pieces = self.pieces[place]
+        product: np.ndarray = base[place] * factors[pieces]
+        if leaning is not None:
+            product *= 1 + leaning[pieces] * self.places[place, None].astype(base.dtype)
         return product
 
 
@@ -164,7 +174,7 @@ class FineCells:
         weights: np.ndarray,
         generator: np.random.Generator,
     ) -> np.ndarray:
-        """The base weights of rows, a column a replicate, with every shape drawn again.
+        """The base weights of rows, a column a replicate, with every shape drawn again, in place.
 
         `resample` has a fresh private sample a column, drawn from the rows with `weights`.
         """
