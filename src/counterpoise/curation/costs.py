@@ -39,7 +39,7 @@ SECONDS_A_READ_VALUE = 6e-7
 SECONDS_A_COUNTED_ROW, SECONDS_A_TABLE = 2.5e-8, 2e-4
 # The weights: a feature of a row, worked out and whitened; one against another, over all rows; and
 # the same over the rows that the search for the softness takes.
-SECONDS_A_FEATURE, SECONDS_A_PAIR, SECONDS_A_SEARCHED_PAIR = 7e-8, 2e-10, 1.2e-9
+SECONDS_A_FEATURE, SECONDS_A_PAIR, SECONDS_A_SEARCHED_PAIR = 4e-8, 2e-10, 8e-10
 # Copies of the chunk of rows that is worked on.
 CHUNKS = 2.5
 # The replicates: the passes over all rows, and the products with Hessians over a part of them, for
