@@ -70,6 +70,29 @@ def test_rounding_is_closer_to_the_model_than_chance(name):
     assert error("rounding") < 0.5 * error("plain")
 
 
+@pytest.mark.parametrize("name", ["chain", "star", "disconnected"])
+def test_rounding_is_closer_than_chance_for_columns_that_share_no_clique(name):
+    model = random_model(name, seed=4)
+    pairs = [
+        pair
+        for pair in itertools.combinations(model.domain.columns, 2)
+        if model.tree.smallest_clique(pair) is None
+    ]
+    assert pairs
+
+    def error(method):
+        distances = []
+        for seed in range(20):
+            codes = model.sample(2000, np.random.default_rng(seed), method=method)
+            for pair in pairs:
+                places = [model.domain.position[column] for column in pair]
+                sampled = counts(model.domain.project(pair), codes[:, places])
+                distances.append(np.abs(sampled / 2000 - model.marginal(pair)).sum())
+        return np.mean(distances)
+
+    assert error("rounding") < 0.6 * error("plain")
+
+
 def test_rounded_counts_are_neighbours_of_the_expectation_and_unbiased():
     rng = np.random.default_rng(6)
     probabilities = rng.dirichlet(np.full(7, 0.3), size=4)
