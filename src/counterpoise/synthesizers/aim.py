@@ -73,7 +73,7 @@ class Aim:
     target: str | None = None
     workload: tuple[Columns, ...] | None = None
     rounds: int | None = None
-    first_part: float = 0.15
+    first_part: float = 0.2
     most_cells: int = 2_000_000
     questions: tuple[str, ...] = ()
 
