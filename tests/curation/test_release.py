@@ -407,6 +407,43 @@ def test_auto_takes_a_method_that_the_budget_allows(schema):
     assert best_synthesizer(schema.select(["sex", "grade"]), Budget(1.0)) == "histogram"
 
 
+def _booleans(columns):
+    return cp.Schema([cp.Column.boolean(f"c{place}") for place in range(columns)])
+
+
+def test_auto_counts_the_full_table_where_rows_outweigh_its_noise():
+    schema, budget = _booleans(8), Budget(1.0, 1e-6)
+    assert best_synthesizer(schema, budget, 10_000) == "histogram"
+    assert best_synthesizer(schema, budget, 500) == "aim"
+    assert best_synthesizer(schema, Budget(0.05, 1e-6), 10_000) == "aim"
+    assert best_synthesizer(schema, Budget(1.0), 10_000) == "histogram"
+
+
+def test_auto_leaves_a_full_table_that_its_parts_would_be_quieter_than():
+    """Of ten binary columns a three-way table sums 128 cells; there are 120 such tables."""
+    many, budget = 10_000_000, Budget(1.0, 1e-6)
+    assert best_synthesizer(_booleans(9), budget, many) == "histogram"
+    assert best_synthesizer(_booleans(10), budget, many) == "aim"
+
+
+def test_auto_assumes_few_rows_where_their_number_is_not_known():
+    schema = _booleans(8)
+    assert best_synthesizer(schema, Budget(1.0, 1e-6)) == "aim"
+    assert best_synthesizer(schema, Budget(10.0, 1e-6)) == "histogram"
+
+
+def test_auto_counts_few_cells_at_any_noise():
+    assert best_synthesizer(_booleans(6), Budget(0.01, 1e-6)) == "histogram"
+    assert best_synthesizer(_booleans(7), Budget(0.01, 1e-6)) == "aim"
+
+
+def test_auto_counts_no_more_cells_than_replicates_move():
+    wide = cp.Schema([cp.Column.integer(name, 0, 63, bins=64) for name in "ab"])
+    wider = cp.Schema([*wide, cp.Column.boolean("c")])
+    assert best_synthesizer(wide.select(["a"]), Budget(1.0, 1e-6), 10_000_000) == "histogram"
+    assert best_synthesizer(wider, Budget(1.0, 1e-6), 10_000_000) == "aim"
+
+
 def test_a_method_that_needs_delta_is_refused_before_the_table_is_opened(schema):
     with pytest.raises(BudgetError, match="delta > 0"):
         cp.release("nowhere.csv", schema, 1.0, synthesizer="aim")
