@@ -259,13 +259,20 @@ def best_synthesizer(schema: Schema, budget: Budget, rows: float | None = None) 
     ['aim', 'histogram']
     """
     known = ASSUMED_ROWS if rows is None else max(1.0, rows)
-    cells = math.prod(_sizes(schema))
-    outweighed = cells <= MOST_CELLS and full_table_noise(schema, budget, known) <= FULL_TABLE_NOISE
-    if schema.is_complete and (
-        cells <= FEW_CELLS or (outweighed and _is_quieter_than_its_parts(_sizes(schema)))
-    ):
+    if schema.is_complete and _counts_all_cells(schema, budget, known):
         return "histogram"
     return "privbayes" if budget.is_pure else "aim"
+
+
+def _counts_all_cells(schema: Schema, budget: Budget, rows: float) -> bool:
+    cells = math.prod(_sizes(schema))
+    if cells <= FEW_CELLS:
+        return True
+    return (
+        cells <= MOST_CELLS
+        and full_table_noise(schema, budget, rows) <= FULL_TABLE_NOISE
+        and _is_quieter_than_its_parts(_sizes(schema))
+    )
 
 
 def full_table_noise(schema: Schema, budget: Budget, rows: float) -> float:
