@@ -321,7 +321,8 @@ def _measure_worst(
 ) -> tuple[Round, Measurement]:
     """Choose the candidate that the model describes worst, and measure it."""
     scale = _measuring(progress).gaussian_scale(vault.budget.count_sensitivity()[0])
-    estimates = graph.marginals(candidates)
+    # Thousands of tables, most of them across cliques; noise hides far more than a millionth.
+    estimates = graph.marginals(candidates, is_rough=True)
     score = MarginalError(
         estimates,
         np.array([weights[clique] for clique in candidates]),

@@ -165,3 +165,14 @@ def test_inference_agrees_with_mbi(seed):
         answers = [np.asarray(marginals[clique].datavector(flatten=False)) for clique in cliques]
     for clique, answer in zip(cliques, answers, strict=True):
         np.testing.assert_allclose(model.marginal(clique), answer, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_rough_marginals_are_right_to_a_millionth(name):
+    model = random_model(name, seed=3)
+    queries = [*itertools.combinations(model.domain.columns, min(2, len(model.domain)))]
+    for rough, exact in zip(
+        model.marginals(queries, is_rough=True), model.marginals(queries), strict=True
+    ):
+        assert rough.dtype == exact.dtype
+        assert np.abs(rough - exact).sum() < 1e-5 * model.total

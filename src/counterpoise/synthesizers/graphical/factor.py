@@ -36,7 +36,7 @@ class Projection:
     def reduce(self, table: Array) -> Array:
         """The table summed to the part, flat."""
         for before, width, after in self.sums:
-            ones = _ones(width)
+            ones = _ones(width, table.dtype == np.float32)
             if after == 1:
                 table = table.reshape(before, width) @ ones
             elif before == 1:
@@ -96,8 +96,8 @@ def projection(columns: Columns, shape: tuple[int, ...], part: Columns) -> Proje
 
 
 @lru_cache(maxsize=256)
-def _ones(width: int) -> Array:
-    ones = np.ones(width)
+def _ones(width: int, is_single: bool) -> Array:
+    ones = np.ones(width, dtype=np.float32 if is_single else np.float64)
     ones.flags.writeable = False
     return ones
 
