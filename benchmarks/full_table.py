@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression
 
 from counterpoise import Budget, Column, Schema, Vault
 from counterpoise.curation.plan import full_table_noise
-from counterpoise.synthesizers import Aim, Histogram
+from counterpoise.synthesizers import Aim, Histogram, Synthesizer
 from measures import marginal_error
 from resumed import resumed
 
@@ -41,7 +41,7 @@ SIZES = {
 }
 ROWS = (500, 5_000, 50_000)
 EPSILONS = (0.1, 1.0, 10.0)
-METHODS = {"histogram": Histogram(), "aim": Aim()}
+METHODS: dict[str, Synthesizer] = {"histogram": Histogram(), "aim": Aim()}
 ERRORS = ("one_way", "two_way", "three_way", "coefficients")
 KEY = ("cells", "rows", "epsilon", "seed")
 # Below, both are nearly exact; above, the full table is lost.
