@@ -2,8 +2,8 @@
 
 What `moments` has asked for and shrunk is turned into weights here: the tilt of the synthetic rows
 that is closest to none and reaches the believed differences, as softly as leaves enough rows
-effective; and into replicate weights, by the same steps with fresh noise. All of it is
-post-processing, and the model can be kept as arrays.
+effective, held back from tables that the synthesizer knows better; and into replicate weights, by
+the same steps with fresh noise. All of it is post-processing, and the model can be kept as arrays.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from counterpoise.weights.calibration import (
     mean_and_fraction,
 )
 from counterpoise.weights.features import Features
+from counterpoise.weights.held_tables import HeldTables
 from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many, describe
 from counterpoise.weights.protocol import coded_rows
 from counterpoise.weights.row_blocks import HeldRows, MadeRows, RowBlocks, Turn
@@ -66,6 +67,9 @@ class MomentModel:
     theta: np.ndarray
     private: bool = True
     not_asked: Mapping[str, str] = field(default_factory=dict)  # questions, and what is in the way
+    held: HeldTables | None = None  # what the tilt has to leave alone, where it does not by itself
+
+    is_pooled = True
 
     def weigh(self, synthetic: Any) -> Weights:
         """The weights of rows from the same synthesizer; free."""
@@ -73,7 +77,10 @@ class MomentModel:
         # z.theta without z: the same for a row whatever the others, and quicker
         tilt = self.whitening.directions @ self.theta
         parts = [self.standardised(chunk) @ tilt for chunk in chunks(rows)]
-        return Weights(np.concatenate([np.empty(0), *parts]), self.reached)
+        log_weights = np.concatenate([np.empty(0), *parts])
+        if self.held is not None:
+            log_weights += self.held.log_factors(rows.codes)
+        return Weights(log_weights, self.reached)
 
     def calibrated(self, rows: Coded, private_rows: float, loose: np.ndarray) -> MomentModel:
         """The model with the tilt that brings these synthetic rows to the shrunken difference.
@@ -98,6 +105,30 @@ class MomentModel:
             mean, effective = mean_and_fraction(white, theta)
         return replace(self, softness=softness, theta=theta, missed=target - mean)
 
+    def holding(self, rows: Coded, synthesizer: Any) -> MomentModel:
+        """The model whose weights leave the tables alone that the synthesizer of these rows knows.
+
+        What they then miss of a difference is known, and is in the replicates.
+        """
+        tilted = self.weigh(rows).normalised
+        held = HeldTables.of(self.schema, rows.codes, tilted, synthesizer)
+        if not held.tables:
+            return self
+        made = replace(self, held=held)
+        means = made.white_means(rows, made.weigh(rows).normalised)
+        return replace(made, missed=self.trust @ self.differences - means)
+
+    def white_means(self, rows: Coded, weights: np.ndarray) -> np.ndarray:
+        """The means of the white coordinates of rows under weights that average to one."""
+        sums, start = np.zeros(len(self.whitening.centre)), 0
+        for chunk in chunks(rows):
+            sums += weights[start : start + len(chunk)] @ self.standardised(chunk)
+            start += len(chunk)
+        found: np.ndarray = (
+            sums / max(1, start) - self.whitening.centre
+        ) @ self.whitening.directions
+        return found
+
     @property
     def reached(self) -> float:
         """The part of the believed difference that the weights make up for.
@@ -117,7 +148,8 @@ class MomentModel:
         the private rows might have been. Shrinkage hides a part of the doubt about a difference
         from both; that part is drawn as well. The weights take the place of the resample.
         """
-        rows = self.white_rows(coded_rows(self.schema, synthetic))
+        coded = coded_rows(self.schema, synthetic)
+        rows = self.white_rows(coded)
         base = redraws.base.astype(np.float32, copy=False)
         if len(base) == 0:
             return base
@@ -140,7 +172,8 @@ class MomentModel:
         # What the weights could not make up for is known to be there, and not capped.
         spare = yielding * np.sqrt(hidden + self.missed**2)[:, None] * normal(size=(size, count))
         targets = (self.trust @ self.differences)[:, None] + centres + believed + spare
-        return calibrate_many(rows, base, targets, self.softness, described, out=redraws.resample)
+        made = calibrate_many(rows, base, targets, self.softness, described, out=redraws.resample)
+        return made if self.held is None else self.held.hold(coded.codes, base, made)
 
     def white_rows(self, rows: Coded) -> RowBlocks:
         """The rows in white coordinates and single precision; held, unless they are too many."""
@@ -187,6 +220,7 @@ class MomentModel:
             "theta": self.theta,
             "private": np.array(self.private),
             "not_asked": np.array(json.dumps(dict(self.not_asked))),
+            **({} if self.held is None else self.held.to_arrays()),
         }
 
     @classmethod
@@ -210,6 +244,7 @@ class MomentModel:
             theta=arrays["theta"],
             private=bool(arrays["private"]),
             not_asked=json.loads(str(arrays.get("not_asked", "{}"))),
+            held=HeldTables.from_arrays(schema, arrays) if "held" in arrays else None,
         )
 
 

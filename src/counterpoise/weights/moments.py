@@ -15,8 +15,10 @@ difference is uncertain:
 with S the covariance of the noise, t_j as far as a difference by itself is believed, from what its
 block suggests and no further than P, by which the synthesizer can plausibly be wrong, and V the
 diagonal of the prior variances that say so. Where d is no larger than its noise, or the synthesizer
-knows better, T is near 0 and nothing moves. Charge: one sum of features of bounded norm, and a
-count for the number of rows where that is private. [PRIVACY: moment weights]
+knows better, T is near 0 and nothing moves. Tables that the synthesizer counted stay where they
+were, within their noise (see `held_tables`), unless questions were asked in advance. Charge: one
+sum of features of bounded norm, and a count for the number of rows where that is private.
+[PRIVACY: moment weights]
 """
 
 from __future__ import annotations
@@ -166,7 +168,9 @@ class Moments:
         )
         # The floor goes by how many private rows there may be, where the total is but noise.
         gives_way = np.where(whitening.blocks == ASKED, GIVES_WAY * loose, loose)
-        return model.calibrated(rows, population + 2 * total.deviation, gives_way)
+        model = model.calibrated(rows, population + 2 * total.deviation, gives_way)
+        # What was asked for in advance goes before the tables.
+        return model if self.questions or synthesizer is None else model.holding(rows, synthesizer)
 
     def _check(self, schema: Schema, rows: Coded) -> None:
         """Refuse what cannot be asked for before anything is paid."""
