@@ -41,6 +41,9 @@ def test_new_rows_are_weighed_as_the_weight_model_weighs_them(table, schema, tmp
     drawn = cp.load(release.save(tmp_path / "out")).sample(60, seed=1)
     assert len(drawn.table) == drawn.card["rows"] == 60
     expected = release.models.weights.weigh(drawn.table[list(schema.names)]).normalised
+    if weights == "moments":
+        # The rows were chosen by these weights, out of four times as many: none is left to weigh.
+        expected = np.ones(60)
     assert drawn.weights == pytest.approx(expected)
     assert drawn.replicates.shape == (60, 3)
     assert drawn.replicates.mean(axis=0) == pytest.approx(np.ones(3), abs=1e-4)

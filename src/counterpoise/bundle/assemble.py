@@ -17,12 +17,14 @@ from counterpoise.bundle.card import (
     without_target,
 )
 from counterpoise.bundle.models import Models, SavedModels
+from counterpoise.bundle.pool import balanced_part, pool_rows
 from counterpoise.bundle.release import WEIGHT, Release
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
 from counterpoise.schema.row_rules import complete
 from counterpoise.synthesizers.obedience import draw
 from counterpoise.weights import WeightModel, Weights
+from counterpoise.weights.balance import Kept
 from counterpoise.weights.diagnostics import Verdict
 from counterpoise.weights.judge_replicates import JudgedReplicates, judge_replicates, worse
 from counterpoise.weights.measured import describe_measured
@@ -38,6 +40,7 @@ def assemble(
     *,
     replicates: int,
     synthesizer: Any = None,
+    kept: Kept | None = None,
     models: Models | SavedModels | None = None,
     work: Path | None = None,
     seed: int | None = None,
@@ -45,9 +48,12 @@ def assemble(
     """A release of these rows; `synthesizer` is the model that they were drawn from, if known.
 
     The rows have the modelled columns; those that are derived or made up are added at the end.
-    `card` states the methods and the population; the rest of it is added here.
+    `kept` says how rows were chosen that are a part of a pool. `card` states the methods and the
+    population; the rest of it is added here.
     """
     found = weight_model.weigh(synthetic)
+    if kept is not None:
+        found = Weights(np.log(kept.weights), found.reached)
     weights = found.normalised
     population = card["population"]
     judged = None
@@ -58,6 +64,7 @@ def assemble(
             replicates,
             population=len(synthetic) if population is None else population,
             synthesizer=redrawable(synthesizer),
+            kept=kept,
             seed=seed,
         )
         judged = judge_replicates(weights, columns)
@@ -65,12 +72,12 @@ def assemble(
     judged_so = judgement(card["weights"], found, judged)
     made = card | {"rows": len(synthetic)} | measured | judged_so
     table = complete(schema, synthetic).assign(**{WEIGHT: weights})
-    kept = None if judged is None else judged.columns
-    return Release(table, schema, made, kept, models=models, work=work)
+    judged_columns = None if judged is None else judged.columns
+    return Release(table, schema, made, judged_columns, models=models, work=work)
 
 
 def sample(release: Release, rows: int, seed: int | None = None) -> Release:
-    """New rows from a release's model, weighed by its weight model, with replicates again.
+    """New rows of a release's model, chosen and weighed as its own were, with replicates again.
 
     They are of the population that the release was first made of, whatever it was retargeted to.
     """
@@ -81,7 +88,9 @@ def sample(release: Release, rows: int, seed: int | None = None) -> Release:
     if models is None or models.problem is not None:
         reason = release.card.get("model", {}).get("reason") or "there is none in the bundle"
         raise MethodError(f"this release has no model to draw new rows from: {reason}")
-    drawn = draw(models.synthesizer, release.schema, rows, seed)
+    pool = draw(models.synthesizer, release.schema, pool_rows(models.weights, rows), seed)
+    modelled = release.schema.modelled
+    drawn, kept = balanced_part(pool, modelled, models.weights, rows, seed)
     return assemble(
         drawn,
         release.schema,
@@ -89,6 +98,7 @@ def sample(release: Release, rows: int, seed: int | None = None) -> Release:
         models.weights,
         replicates=0 if release.replicates is None else release.replicates.shape[1],
         synthesizer=models.synthesizer,
+        kept=kept,
         models=models,
         seed=derived_seed(seed, 1),
     )

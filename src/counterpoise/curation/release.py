@@ -1,8 +1,9 @@
 """The curator's main job: a private table, a public schema and a budget make a release.
 
-The stages in order: pay for what the schema leaves open, fit the synthesizer, draw rows, fit the
-weights on them, and run it all again on paper for the replicate weights. Only the vault sees the
-private table; a finished stage can be kept in a folder, from which an interrupted run goes on.
+The stages in order: pay for what the schema leaves open, fit the synthesizer, draw a pool of rows,
+fit the weights on them, keep a balanced part, and run it all again on paper for the replicate
+weights. Only the vault sees the private table; a finished stage can be kept in a folder, from which
+an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from counterpoise.arguments import seed_or_none, whole_number
 from counterpoise.bundle.assemble import assemble, derived_seed
 from counterpoise.bundle.card import describe, versions
 from counterpoise.bundle.models import Models
+from counterpoise.bundle.pool import balanced_part, pool_rows
 from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, plan_release
 from counterpoise.curation.progress import Progress, shown
@@ -65,10 +67,10 @@ def release(
     `schema` a `Schema`, a Table Schema dict, or a path to one. All of (epsilon, delta) is spent
     on this release. `synthesizer` is a method or its name; "auto" takes the one that did best in
     our benchmarks for such a schema and budget. `weights` is a method or its name too, and
-    `split` its part of what the two share. `target` names a column that models will predict, so
-    that its relations are asked for first. `questions` are what analysts will ask, such as
-    "readmitted ~ age + stay * ward", "mean(charges) by ward", "ward x sex" or `Question`s: public,
-    and measured before all else. `rows` is the number of synthetic rows, by default the
+    `split` its part of what the two share. `target` names a column that models will predict, so that its
+    relations are asked for first. `questions` are what analysts will ask, such as "readmitted ~ age + stay *
+    ward", "mean(charges) by ward", "ward x sex" or `Question`s: public, and measured before all
+    else. `rows` is the number of synthetic rows, by default the
     noisy number of private ones, but a million at most; `replicates` the number of replicate
     weights, from which analysts have standard errors. `neighbours` is "add-remove" (the number of
     rows is private) or "replace" (it is public). `fine` pays for a fine histogram of every number
@@ -120,10 +122,11 @@ def _run(
         said("sampling", 0.5)
         rows = min(model.rows, MOST_DRAWN) if plan.rows is None else plan.rows
         released = plan.released.as_released().with_modelled(vault.schema).settled
-        synthetic = draw(model, released, rows, sampling_seed)
+        pool = draw(model, released, pool_rows(plan.weighter, rows), sampling_seed)
         said("weights", 0.55)
-        weight_model = fit_weights(vault, synthetic, plan, kept, model)
+        weight_model = fit_weights(vault, pool, plan, kept, model)
         ledger = vault.ledger
+    synthetic, chosen = balanced_part(pool, released.modelled, weight_model, rows, sampling_seed)
     assert plan.synthesizer is not None
     models = Models.of(plan.synthesizer, model, plan.weighter, weight_model)
     card = {
@@ -148,6 +151,7 @@ def _run(
         weight_model,
         replicates=replicates,
         synthesizer=model,
+        kept=chosen,
         models=models,
         work=kept.folder,
         seed=derived_seed(sampling_seed, 1),

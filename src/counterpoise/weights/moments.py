@@ -100,6 +100,7 @@ class Moments:
     questions: tuple[str, ...] = ()
 
     is_free = False
+    is_pooled = True
 
     def __post_init__(self) -> None:
         settle(self, questions=read_questions(self.questions))

@@ -18,6 +18,7 @@ import numpy as np
 
 from counterpoise.arguments import real_number, seed_or_none, whole_number
 from counterpoise.errors import MethodError
+from counterpoise.weights.balance import Kept
 from counterpoise.weights.fine_cells import FineCells
 from counterpoise.weights.protocol import Redrawable, WeightModel, redrawable
 
@@ -47,13 +48,15 @@ def replicate_weights(
     *,
     population: float,
     synthesizer: Redrawable | None = None,
+    kept: Kept | None = None,
     seed: int | None = None,
 ) -> np.ndarray:
     """`count` columns of weights, each averaging to one, in single precision; free.
 
     `population` is the (noisy, or public) number of private rows. `synthesizer` is the model that
     the synthetic table was drawn from; without it the table is taken as given, and only the noise
-    of the weights is shown.
+    of the weights is shown. Rows that were `kept` of a pool stand for more or fewer of its rows
+    each, and are weighed for what is left.
     """
     if not hasattr(model, "weigh") or not hasattr(model, "replicate"):
         raise MethodError("model: expected the weight model that a weighter's fit returns")
@@ -65,7 +68,7 @@ def replicate_weights(
     # A stream of its own: a table sampled with the same seed must not be resampled by the numbers
     # that it was made of.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-    weights = model.weigh(synthetic).normalised
+    weights = model.weigh(synthetic).normalised if kept is None else kept.weights
     rows = len(weights)
     if rows == 0:
         return np.empty((0, count), dtype=np.float32)
@@ -81,6 +84,8 @@ def replicate_weights(
             # A multinomial draw of equal chances, but quicker
             drawn[1, column] = np.bincount(generator.integers(0, rows, rows), minlength=rows)
         resample[:, some], base[:, some] = drawn[0].T, drawn[1].T
+    if kept is not None:
+        base *= kept.stands_for.astype(np.float32)[:, None]
     if synthesizer is not None:
         codes = synthesizer.schema.encode(synthetic).codes
         base = synthesizer.redraw(codes, base, resample, weights, generator)
