@@ -146,6 +146,7 @@ CARD: Mapping[str, Rule] = {
     "weights.verdict.reason": TEXT,
     "weights.verdict.way_out": TEXT,
     "split": FRACTION.or_null().if_any(),
+    "split_reason": TEXT.if_any(),
     "population": number(0, MOST_PEOPLE).or_null(),
     "population_is_public": TRUTH,
     "seeded": TRUTH,

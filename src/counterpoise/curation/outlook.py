@@ -12,9 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
-
+from counterpoise.bundle.pool import pool_rows
 from counterpoise.curation.costs import (
     Cost,
     held_bytes,
@@ -22,7 +20,8 @@ from counterpoise.curation.costs import (
     replicates_cost,
     synthesizer_cost,
 )
-from counterpoise.schema import Coded, Column, Schema
+from counterpoise.curation.weights_share import asked_features, mean_noise, share_by_rows, why_split
+from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import (
     SYNTHESIZERS,
     Aim,
@@ -32,19 +31,13 @@ from counterpoise.synthesizers import (
     Mst,
     PrivBayes,
 )
-from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, count_noise, most_codes
+from counterpoise.vault import MOST_BINS, REPLACE, Share, count_noise, most_codes
 from counterpoise.vault.cells import WHERE_PART
 from counterpoise.weights import WEIGHTERS, Moments, Uniform
-from counterpoise.weights.asked import ask, asked_pairs
-from counterpoise.weights.choose_features import choose_features
-from counterpoise.weights.moments import TOTAL_FRACTION
-from counterpoise.weights.standardise import PRIORITY
 
 if TYPE_CHECKING:
     from counterpoise.curation.plan import Plan
 
-# Rows of which the terms of a question are counted.
-ANY_ROWS = 2000
 # How many categories a list may have that is still to be paid for.
 GUESSED_CATEGORIES = 20
 
@@ -78,6 +71,7 @@ def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> t
     """
     rows = private_rows if plan.rows is None else plan.rows
     schema = _guessed(plan, private_rows)
+    plan = share_by_rows(plan, schema, private_rows)
     stages = [_domain(plan), _bins(plan) if plan.cells_share is None else _cells(plan)]
     if plan.synthesizer is not None:
         stages.append(_synthesizer(plan, schema, private_rows, rows))
@@ -241,18 +235,15 @@ def _weights(plan: Plan, schema: Schema, private_rows: int, rows: int) -> Stage:
             asks += f", first of those of {count} question{'s' if count > 1 else ''}"
         if plan.budget.neighbours is not REPLACE:
             asks += f", and a {_law(share)} count of the rows"
-        groups, features, asked = _features(method, plan.budget, schema, share, private_rows)
-        part = PRIORITY if asked else 0.0
-        deviation = _mean_noise(
-            plan.budget, share, groups * (1 + part), features + asked, private_rows
-        )
+        features = asked_features(method, plan.budget, schema, share, private_rows)
+        deviation = mean_noise(plan.budget, share, features, private_rows)
         noise = f"a standardised mean of {private_rows:,} rows: ± {deviation:.2g}"
-        if asked:
-            length = asked * (1 + 1 / PRIORITY)
-            deviation = _mean_noise(plan.budget, share, length, features + asked, private_rows)
+        if features.asked:
+            deviation = mean_noise(plan.budget, share, features, private_rows, asked=True)
             noise += f"; one that was asked for: ± {deviation:.2g}"
-        features += asked
-        cost = moments_cost(schema, private_rows, rows, features)
+        if reason := why_split(plan):
+            noise += f"; {plan.split:.0%} of what is left, {reason}"
+        cost = moments_cost(schema, private_rows, pool_rows(method, rows), features.size)
     elif share is None:
         cost = Cost(0.0, held_bytes(schema, private_rows, rows))
     return Stage(
@@ -271,50 +262,12 @@ def _replicates(plan: Plan, schema: Schema, private_rows: int, rows: int, replic
     cost: Cost | None = None
     share = plan.weights_share
     if isinstance(plan.weighter, Moments) and share is not None:
-        _, features, asked = _features(plan.weighter, plan.budget, schema, share, private_rows)
-        cost = replicates_cost(schema, private_rows, rows, replicates, features + asked)
+        features = asked_features(plan.weighter, plan.budget, schema, share, private_rows)
+        cost = replicates_cost(schema, private_rows, rows, replicates, features.size)
     elif isinstance(plan.weighter, Uniform):
         cost = replicates_cost(schema, private_rows, rows, replicates, features=0)
     seconds, held = (None, None) if cost is None else (cost.seconds, cost.bytes)
     return Stage("replicates", None, None, 0.0, "nothing", "", seconds, held)
-
-
-def _features(
-    method: Moments, budget: Budget, schema: Schema, share: Share, private_rows: int
-) -> tuple[int, int, int]:
-    """How many groups of features the moment weights ask for, how many features, how many asked."""
-    asked = len(ask(method.questions, _any_rows(schema)).features.names) if method.questions else 0
-    part = PRIORITY if asked else 0.0
-
-    def noise(bound: float, size: int) -> float:
-        return _mean_noise(budget, share, bound**2 * (1 + part), size, private_rows)
-
-    pairs = asked_pairs(method.questions, schema)
-    recipes = method.blocks or choose_features(schema, method.target, noise, pairs)
-    nothing = schema.encode(pd.DataFrame({name: [] for name in schema.names}))
-    found = [recipe.over(nothing) for recipe in recipes]
-    groups = {group for features in found for group in features.groups}
-    return len(groups), sum(len(features.names) for features in found), asked
-
-
-def _any_rows(schema: Schema) -> Coded:
-    """Some rows that the schema allows, all codes as likely: a model has its terms on them."""
-    generator = np.random.default_rng(0)
-    codes = [generator.integers(0, column.size, ANY_ROWS) for column in schema]
-    return schema.encode(schema.decode(np.stack(codes, axis=1), generator))
-
-
-def _mean_noise(
-    budget: Budget, share: Share, groups: float, features: int, private_rows: int
-) -> float:
-    """The deviation of the noise on a standardised mean."""
-    # A group has variance one, so the mean square of a row's norm is the number of groups.
-    sensitivity = budget.row_sensitivity(math.sqrt(groups))
-    if budget.neighbours is not REPLACE:
-        share = share.part(1 - TOTAL_FRACTION)
-    if share.pure:
-        return share.laplace_scale(sensitivity) * math.sqrt(features + 1) / private_rows
-    return share.gaussian_scale(sensitivity) / private_rows
 
 
 def _part(plan: Plan, share: Share | None) -> float:

@@ -3,8 +3,9 @@
 The domain stage pays for bounds and categories that the schema leaves open; where no bins are
 stated, for the number of rows by which they are chosen, and for a fine histogram of each such
 column and of long lists of categories, unless bins of equal width are asked for. The weights get
-their part unless their method is free; the synthesizer gets the rest. Whatever can be wrong with a
-request is found here, so that a mistake costs no budget.
+their part unless their method is free, the synthesizer the rest; where the number of rows is known
+first, it says how large that part is, within what is planned here (see `weights_share`). Whatever
+can be wrong with a request is found here, so that a mistake costs no budget.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from counterpoise.synthesizers.aim import NOISE_A_CELL
 from counterpoise.synthesizers.protocol import MOST_ROWS
 from counterpoise.synthesizers.response import MOST_CELLS
 from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, threshold_delta
-from counterpoise.weights import WEIGHTERS, Weighter
+from counterpoise.weights import WEIGHTERS, Moments, Weighter
 from counterpoise.weights.replicates import MOST_REPLICATES
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ ROWS_FRACTION = 0.01
 # chosen.
 CELLS_FRACTION = 0.15
 
-# The part of what is then left that the weights get, when their method needs any: the best of the
-# shares that the study tried (docs/methods/choosing-weights.md).
+# The part of what is then left that the weights get at most, when their method needs any: the best
+# of the shares that the study tried on small tables (docs/methods/choosing-weights.md).
 WEIGHTS_FRACTION = 0.2
 
 # The same where they are asked questions: these are answered by the weights' sum.
@@ -85,7 +86,13 @@ class Plan:
     weights_share: Share | None
     threshold_delta: float  # the part of delta set aside for private lists of categories
     split: float | None  # the weights' part of what domain and cells leave
+    splits_by_rows: bool = False  # whether the number of rows, once known, makes it smaller
     rows: int | None = None  # how many synthetic rows; None for as many as there are private ones
+
+    @property
+    def most_split(self) -> float:
+        """The largest part that the weights get by themselves."""
+        return ASKED_FRACTION if getattr(self.weighter, "questions", ()) else WEIGHTS_FRACTION
 
     @property
     def questions(self) -> tuple[str, ...]:
@@ -187,6 +194,11 @@ def plan_release(
         weights_share=whole.part(weights_part) if weights_part else None,
         threshold_delta=set_aside,
         split=of_rest or None,
+        splits_by_rows=(
+            split is None
+            and isinstance(weighter, Moments)
+            and (rows_part > 0 or budget.neighbours is REPLACE)
+        ),
         rows=rows,
     )
 

@@ -28,7 +28,9 @@ from counterpoise.curation.stages import (
     open_vault,
     request,
     settle_schema,
+    settle_shares,
 )
+from counterpoise.curation.weights_share import why_split
 from counterpoise.curation.work import Work, open_work
 from counterpoise.formulas.questions import Question
 from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
@@ -67,8 +69,9 @@ def release(
     `schema` a `Schema`, a Table Schema dict, or a path to one. All of (epsilon, delta) is spent
     on this release. `synthesizer` is a method or its name; "auto" takes the one that did best in
     our benchmarks for such a schema and budget. `weights` is a method or its name too, and
-    `split` its part of what the two share. `target` names a column that models will predict, so that its
-    relations are asked for first. `questions` are what analysts will ask, such as "readmitted ~ age + stay *
+    `split` its part of what the two share, by default a fifth or as much less as many rows and a
+    large budget allow. `target` names a column that models will predict, so that its relations are
+    asked for first. `questions` are what analysts will ask, such as "readmitted ~ age + stay *
     ward", "mean(charges) by ward", "ward x sex" or `Question`s: public, and measured before all
     else. `rows` is the number of synthetic rows, by default the
     noisy number of private ones, but a million at most; `replicates` the number of replicate
@@ -117,6 +120,7 @@ def _run(
         if plan.domain_share is not None or plan.chooses_bins:
             said("domain", 0.0)
             settle_schema(vault, plan, kept)
+        plan = settle_shares(vault, plan, kept)
         said("synthesizer", 0.05)
         model = fit_synthesizer(vault, plan, kept)
         said("sampling", 0.5)
@@ -136,6 +140,7 @@ def _run(
         "synthesizer": describe(SYNTHESIZERS, plan.synthesizer),
         "weights": describe(WEIGHTERS, plan.weighter),
         "split": plan.split,
+        **({"split_reason": reason} if (reason := why_split(plan)) else {}),
         **described_questions(plan, weight_model),
         "population": float(model.rows),
         "population_is_public": plan.budget.neighbours is REPLACE,

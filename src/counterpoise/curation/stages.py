@@ -9,11 +9,12 @@ from counterpoise.bundle.assemble import derived_seed
 from counterpoise.bundle.card import describe
 from counterpoise.bundle.models import model_arrays, read_model
 from counterpoise.curation.plan import Plan
+from counterpoise.curation.weights_share import share_by_rows
 from counterpoise.curation.work import Work, require_answers
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
 from counterpoise.synthesizers import SYNTHESIZERS, Model
-from counterpoise.vault import Share, Vault
+from counterpoise.vault import REPLACE, Share, Vault
 from counterpoise.weights import WEIGHTERS, WeightModel
 from counterpoise.weights.protocol import redrawable
 
@@ -56,7 +57,22 @@ def settle_schema(vault: Vault, plan: Plan, kept: Work) -> None:
         vault.choose_cells(plan.cells_share, plan.rows_share)
     elif plan.chooses_bins:
         vault.choose_bins(plan.rows_share)
-    kept.keep("domain", notes={"schema": vault.schema.to_dict()})
+    rows = None if vault.counted_rows is None else vault.counted_rows.value
+    kept.keep("domain", notes={"schema": vault.schema.to_dict(), "rows": rows})
+
+
+def settle_shares(vault: Vault, plan: Plan, kept: Work) -> Plan:
+    """The plan with the weights' share by the number of rows, where that is known by now."""
+    if not plan.splits_by_rows:
+        return plan
+    rows: int | None
+    if plan.budget.neighbours is REPLACE:
+        rows = vault.total().value
+    elif vault.counted_rows is not None:
+        rows = vault.counted_rows.value
+    else:
+        rows = (kept.notes("domain") or {}).get("rows")
+    return plan if rows is None else share_by_rows(plan, vault.schema, rows)
 
 
 def fit_synthesizer(vault: Vault, plan: Plan, kept: Work) -> Model:

@@ -43,4 +43,5 @@ def total(vault: Vault, share: Share | None = None) -> NoisyTotal:
         return noise.add(source, np.array([storage.rows()]))
 
     noised = vault._ask("number of rows", noise.event, look)
-    return NoisyTotal(int(noised[0]), noise.deviation, vault.private)
+    vault.counted_rows = NoisyTotal(int(noised[0]), noise.deviation, vault.private)
+    return vault.counted_rows

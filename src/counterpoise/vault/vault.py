@@ -95,6 +95,8 @@ class Vault:
         self._journal = journal
         self._lock = threading.RLock()
         self._is_looking = False
+        # The last answer to `total`, which may be looked at again for nothing.
+        self.counted_rows: totals_query.NoisyTotal | None = None
         if journal is not None:
             if ledger is not None:
                 raise VaultError("ledger: a journal has its own; state one of the two")
