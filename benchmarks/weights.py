@@ -9,12 +9,17 @@ very rows that the others weigh. Measures are taken on the held-out rows, weight
     python benchmarks/weights.py --data DIR --jobs 2
     python benchmarks/weights.py --data DIR --sets breast --synthesizers aim --seeds 2
     python benchmarks/weights.py --data DIR --split
-    python benchmarks/weights.py --report [--split]
+    python benchmarks/weights.py --data DIR --default --seeds 3 --sets compas,adult
+    python benchmarks/weights.py --report [--split | --default]
 
-`--split` asks when weights are worth their share: 0, 5, 20, 50 and 80% of the budget. Rows are
-appended to `results/weights.csv` as they are finished, with their seconds of CPU time, and what
-has a row is not run again. The tables go to `results/weights.md` and the plot to
-`results/weights.png` (`weights_split` with `--split`); `--report` makes them from what is there.
+`--default` asks whether the library's own default, `counterpoise.release` with nothing said, is at
+least as good as the same with weights="uniform", whose synthesizer has all of the budget: as many
+synthetic rows as private ones, and the measures that need no network. `--split` asks when weights
+are worth their share: 0, 5, 20, 50 and 80% of the budget. Rows are appended to
+`results/weights.csv` as they are finished, with their seconds of CPU time, and what has a row is
+not run again. The tables go to `results/weights.md` and the plot to
+`results/weights.png` (`weights_split` with `--split`, `weights_default.md` with `--default`);
+`--report` makes them from what is there.
 
 "moments-target" is told which column models will predict; "moments" is not. "beta-noised" is
 logistic weighting with Laplace noise on the coefficients (Ji and Elkan 2013) as its guarantee
@@ -40,7 +45,7 @@ import pandas as pd
 from joblib import Parallel, delayed, parallel_config
 
 import weights_report
-from counterpoise import Budget, CounterpoiseError, Schema, Vault, evaluation
+from counterpoise import Budget, CounterpoiseError, Schema, Vault, evaluation, release
 from counterpoise.schema import Coded
 from counterpoise.synthesizers import SYNTHESIZERS
 from counterpoise.vault import Ledger, Share
@@ -49,6 +54,8 @@ from counterpoise.weights.protocol import redrawable
 from weighted_tables import SOURCES, ShrunkenGaussian, Table, load
 
 GAUSSIAN = "gaussian"
+# The library's own way from rows to a release, whatever methods it chooses.
+AUTO, DEFAULT = "auto", weights_report.DEFAULT
 SYNTHESIZERS_HERE = ("independent", GAUSSIAN, "privbayes", "mst", "aim")
 METHODS = (
     "uniform",
@@ -104,6 +111,8 @@ def table_of(name: str, directory: Path) -> Table:
 
 def run(job: Run, wanted: Sequence[Wanted], directory: Path) -> list[dict[str, Any]]:
     """Fit the synthesizer once, then weigh and measure for everything that is wanted."""
+    if job.synthesizer == AUTO:
+        return [run_release(job, one, directory) for one in wanted]
     table = table_of(job.data, directory)
     train, held_out = table.split(job.seed)
     budget = Budget(job.epsilon, DELTA)
@@ -136,6 +145,39 @@ def run(job: Run, wanted: Sequence[Wanted], directory: Path) -> list[dict[str, A
             }
             results.append(row)
     return results
+
+
+def run_release(job: Run, one: Wanted, directory: Path) -> dict[str, Any]:
+    """A release as the library makes it, with its own weights or without any, measured."""
+    table = table_of(job.data, directory)
+    train, held_out = table.split(job.seed)
+    test = table.evaluation_schema.encode(held_out)
+    start = time.process_time()
+    weights = "uniform" if one.method == "uniform" else "moments"
+    made = release(
+        train,
+        table.schema,
+        job.epsilon,
+        DELTA,
+        weights=weights,
+        rows=one.multiple * len(train),
+        replicates=0,
+        seed=job.seed,
+        progress=False,
+    )
+    released = time.process_time()
+    coded = table.evaluation_schema.encode(made.table)
+    true_model = evaluation.fit_linear(test, table.target)
+    return dict(zip(KEY, (*astuple(job), *astuple(one)), strict=True)) | {
+        "private_rows": len(train),
+        "synthetic_rows": len(coded),
+        "status": "ok",
+        "epsilon_spent": made.ledger.epsilon_spent,
+        **measures(coded, test, table.target, made.weights, true_model, networks=False),
+        "fit_seconds": round(released - start, 2),
+        "weigh_seconds": 0.0,
+        "measure_seconds": round(time.process_time() - released, 2),
+    }
 
 
 def fitted_synthesizer(
@@ -218,13 +260,14 @@ def measures(
     target: str,
     weights: np.ndarray,
     true_model: evaluation.LinearModel,
+    networks: bool = True,
 ) -> dict[str, float]:
     """Everything that is measured of a weighted table, on held-out rows."""
     fewer, few_weights = synthetic, weights
     if len(synthetic) > MOST_ROWS:
         fewer, few_weights = evaluation.equal_points(synthetic, weights, MOST_ROWS), None
     model = evaluation.fit_linear(fewer, target, few_weights)
-    return {
+    found = {
         "wasserstein": evaluation.wasserstein(synthetic, test, weights),
         "sliced_wasserstein": evaluation.sliced_wasserstein(
             fewer, test, few_weights, directions=DIRECTIONS
@@ -234,9 +277,13 @@ def measures(
         "marginal_error": evaluation.marginal_error(synthetic, test, 2, weights),
         "coefficient_error": float(np.mean((model.coefficients - true_model.coefficients) ** 2)),
         "linear_score": model.score(test),
-        "mlp_score": evaluation.mlp_score(synthetic, test, target, weights, points=MLP_POINTS),
         "effective_share": float(weights.sum() ** 2 / (weights**2).sum() / len(weights)),
     }
+    if networks:
+        found["mlp_score"] = evaluation.mlp_score(
+            synthetic, test, target, weights, points=MLP_POINTS
+        )
+    return found
 
 
 def plan(chosen: argparse.Namespace) -> Iterator[tuple[Run, list[Wanted]]]:
@@ -250,6 +297,8 @@ def plan(chosen: argparse.Namespace) -> Iterator[tuple[Run, list[Wanted]]]:
                         if share == 0 and synthesizer == GAUSSIAN:
                             continue  # it takes nothing, so leaving it more changes nothing
                         methods = ["uniform"] if share == 0 else chosen.methods
+                        if synthesizer == AUTO and share:
+                            methods = [DEFAULT]
                         wanted = [Wanted(m, rows) for rows in chosen.multiples for m in methods]
                         yield Run(data, synthesizer, epsilon, share, seed), wanted
 
@@ -316,12 +365,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="how many: 0, ..., SEEDS - 1")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--split", action="store_true", help="study the split of the budget")
+    parser.add_argument("--default", action="store_true", help="study the library's default")
     parser.add_argument("--report", action="store_true", help="make the tables, run nothing")
     parser.add_argument("--out", type=Path, default=Path("results"))
     chosen = parser.parse_args()
+    if chosen.default:
+        chosen.synthesizers, chosen.multiples = [AUTO], [1]
     known = (*WEIGHTERS, *ADDED_METHODS)
     chosen.methods = chosen.methods or (["moments"] if chosen.split else list(METHODS))
-    for given, there in ((chosen.sets, SOURCES), (chosen.synthesizers, SYNTHESIZERS_HERE)):
+    for given, there in ((chosen.sets, SOURCES), (chosen.synthesizers, (*SYNTHESIZERS_HERE, AUTO))):
         if unknown := set(given) - set(there):
             parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(there)}")
     if not chosen.report and (unknown := set(chosen.methods) - set(known)):
@@ -336,6 +388,11 @@ def main() -> None:
             parser.error("state the data directory with --data or COUNTERPOISE_DATA")
         study(chosen, out)
     results = pd.read_csv(out)
+    is_auto = results["synthesizer"] == AUTO
+    if chosen.default:
+        weights_report.write_default(results[is_auto], chosen.out)
+        return
+    results = results[~is_auto]
     if chosen.split:
         weights_report.write_split(results, chosen.methods[0], chosen.out)
     else:

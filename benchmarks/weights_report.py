@@ -27,8 +27,16 @@ MEASURES = {
 }
 JUDGED = [name for name in MEASURES if name != "effective_share"]
 SCORES = ("linear_score", "mlp_score")
+# What the default is judged by.
+DEFAULT_MEASURES = (
+    "mean_error",
+    "marginal_error",
+    "wasserstein",
+    "coefficient_error",
+    "linear_score",
+)
 
-OURS, UNIFORM = "moments", "uniform"
+OURS, UNIFORM, DEFAULT = "moments", "uniform", "default"
 WHOLE = "uniform, whole budget"
 PUBLISHED = "beta-published"
 CELL = ["data", "synthesizer", "epsilon", "multiple"]
@@ -65,6 +73,35 @@ def write_split(results: pd.DataFrame, method: str, out: Path) -> None:
         lines += _split_table(shares, measure)
     _save(lines, out / "weights_split.md")
     _draw_split(shares, out / "weights_split.png")
+
+
+def write_default(results: pd.DataFrame, out: Path) -> None:
+    """Write `weights_default.md`: the library's default beside its synthesizer with all budget."""
+    labelled = _labelled(results)
+    lines = ["# The default, and the same without weights\n", _default_notes()]
+    for measure in DEFAULT_MEASURES:
+        sign, title = MEASURES[measure]
+        better = "more is better" if sign > 0 else "less is better"
+        lines += [f"\n## {title} ({better})\n"]
+        lines += [_row(["data", "epsilon", "seeds", WHOLE, DEFAULT, "gain", ""])]
+        lines += [_row(["---"] * 7)]
+        for (data, _, epsilon, _), wide in _cells(labelled, measure):
+            gain = sign * (wide[DEFAULT] - wide[WHOLE]).dropna()
+            error = gain.std() / math.sqrt(len(gain)) if len(gain) > 1 else math.nan
+            verdict = "level"
+            if abs(gain.mean()) > 2 * error:
+                verdict = "better" if gain.mean() > 0 else "worse"
+            means = [f"{wide[method].mean():.4g}" for method in (WHOLE, DEFAULT)]
+            shown = f"{gain.mean():.2g} ± {error:.2g}"
+            lines.append(_row([data, f"{epsilon:g}", str(len(gain)), *means, shown, verdict]))
+    _save(lines, out / "weights_default.md")
+
+
+def _default_notes() -> str:
+    return (
+        "Means over seeds; the gain is the mean difference, seed by seed, ± its standard error, "
+        "above zero where the default is better; level is what is within two of them.\n"
+    )
 
 
 def _notes() -> str:
