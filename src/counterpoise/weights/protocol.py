@@ -77,7 +77,11 @@ def redrawable(model: Any) -> Redrawable | None:
 
 
 class Weighter(Protocol):
-    """A way to make a weight model; `is_free` says that it asks nothing of the vault."""
+    """A way to make a weight model; `is_free` says that it asks nothing of the vault.
+
+    One whose models weigh any row may say `is_pooled = True`, and the models too: a release then
+    weighs more rows than leave, and chooses those by weight.
+    """
 
     @property
     def is_free(self) -> bool:
