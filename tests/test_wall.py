@@ -12,7 +12,16 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "counterpoise"
 
 # What only the vault may touch: its rows and its noise.
-SECRET_ATTRIBUTES = {"_storage", "_open_storage", "_noise", "_settle", "_ask"}
+SECRET_ATTRIBUTES = {
+    "_storage",
+    "_open_storage",
+    "_noise",
+    "_settle",
+    "_ask",
+    "_pay",
+    "_look",
+    "_courses",
+}
 SECRET_MODULES = (
     "counterpoise.vault.storage",
     "counterpoise.vault.noise",
@@ -20,6 +29,8 @@ SECRET_MODULES = (
     "counterpoise.vault.totals",
     "counterpoise.vault.sums",
     "counterpoise.vault.minimise",
+    "counterpoise.vault.descend",
+    "counterpoise.vault.gradients",
     "counterpoise.vault.select",
     "counterpoise.vault.quantiles",
     "counterpoise.vault.bounds",

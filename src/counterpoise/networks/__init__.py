@@ -4,6 +4,7 @@ Everything here is public arithmetic on arrays. The vault differentiates such a 
 rows, synthesizers train generators with it, and weights classify rows with it.
 """
 
+from counterpoise.networks.clipped import clipped_gradient
 from counterpoise.networks.dense import ACTIVATIONS, Network, Pass
 from counterpoise.networks.inputs import Head, Inputs
 from counterpoise.networks.losses import LOSSES, loss_slopes, loss_values
@@ -19,6 +20,7 @@ __all__ = [
     "Optimiser",
     "OptimiserState",
     "Pass",
+    "clipped_gradient",
     "loss_slopes",
     "loss_values",
 ]

@@ -70,6 +70,13 @@ _FUNCTIONS: dict[
 ACTIVATIONS = tuple(_FUNCTIONS)
 
 
+def activation_functions(
+    name: str,
+) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray, np.ndarray], np.ndarray]]:
+    """What lies between layers, and its slope from what went in and what came out."""
+    return _FUNCTIONS[name]
+
+
 @dataclass(frozen=True, eq=False)
 class Pass:
     """What a network did with some rows on the way forward: what each layer saw and made."""

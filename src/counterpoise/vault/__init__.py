@@ -2,8 +2,7 @@
 
 A query is a file here: its sensitivity and charge in the opening paragraph, a look that takes the
 rows and returns noised values only, which it hands to `Vault._ask` with its event, a method of
-`Vault` that calls it, and an audit in `tests/audits`. Noisy gradients and teacher votes belong
-beside the ones that are here.
+`Vault` that calls it, and an audit in `tests/audits`.
 """
 
 from counterpoise.vault.boundary import seal
@@ -13,8 +12,10 @@ from counterpoise.vault.categories import NoisyCategories
 from counterpoise.vault.cells import MOST_BINS, most_codes
 from counterpoise.vault.counting import count_noise
 from counterpoise.vault.counts import NoisyCounts
+from counterpoise.vault.descend import Descent
+from counterpoise.vault.descent_plan import DescentPlan
 from counterpoise.vault.domain import threshold_delta
-from counterpoise.vault.journal import Journal
+from counterpoise.vault.journal import Journal, Kept
 from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.minimise import LogisticLoss, Loss, NoisyMinimiser
 from counterpoise.vault.perturbation import NoiseLaw, Perturbation, operator_norm, perturbation_for
@@ -30,8 +31,11 @@ __all__ = [
     "REPLACE",
     "Budget",
     "Dependence",
+    "Descent",
+    "DescentPlan",
     "FeatureMap",
     "Journal",
+    "Kept",
     "Ledger",
     "LogisticLoss",
     "Loss",

@@ -7,6 +7,9 @@ questions again: nothing that was looked at is forgotten, and nothing is drawn a
 line carries a digest of all before it, so lines of another run are found out, and whatever else is
 kept of a run can say by a `mark` how far its journal had got. A last line that is torn was never
 acted upon, and is cut off. Answers are noised, so a journal is as public as what it leads to.
+A charge may also pay for a course of many steps. Then the line that says how many steps have begun
+is on the disk before they are taken, so that no run takes a step that an earlier one took; what the
+course had led to is kept beside it, and a later run goes on from there.
 [PRIVACY: ground rule 10]
 """
 
@@ -40,12 +43,22 @@ _FORMAT = 1
 
 @dataclass
 class _Entry:
-    """A charge, the question that it paid for, and the answer once it is there."""
+    """A charge, the question that it paid for, and what came of it so far."""
 
     spend: Spend
     question: str
     answer: Answer | None = None
     used: bool = False
+    begun: int = 0  # steps of a course
+    kept: Kept | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What a course of steps had led to, and after how many of them; as public as its answers."""
+
+    steps: int
+    arrays: Mapping[str, np.ndarray]
 
 
 class Journal:
@@ -143,6 +156,39 @@ class Journal:
         self._append({"answer": _to_json(answer)})
         self._entries[-1].answer, self._entries[-1].used = answer, True
 
+    def start(self, spend: Spend, question: str) -> int:
+        """Write down the charge of a course; the number by which it is known."""
+        self.charge(spend, question)
+        self._entries[-1].used = True
+        return len(self._entries) - 1
+
+    def resume(self, question: str) -> int | None:
+        """The number of a course that an earlier run paid for, once; None where there is none."""
+        for place, entry in enumerate(self._entries):
+            if entry.question == question and entry.answer is None and not entry.used:
+                entry.used = True
+                return place
+        return None
+
+    def begun(self, course: int) -> int:
+        """How many steps of a course count as taken."""
+        return self._entries[course].begun
+
+    def kept(self, course: int) -> Kept | None:
+        """What was kept of a course last."""
+        return self._entries[course].kept
+
+    def begin(self, course: int, steps: int) -> None:
+        """Write down that so many steps of a course count as taken, before they are."""
+        self._append({"course": course, "begun": steps})
+        self._entries[course].begun = steps
+
+    def keep_course(self, course: int, kept: Kept) -> None:
+        """Write down what a course has led to."""
+        arrays = {name: _to_json(array) for name, array in kept.arrays.items()}
+        self._append({"course": course, "kept": arrays, "steps": kept.steps})
+        self._entries[course].kept = kept
+
     def _terms(self) -> dict[str, Any]:
         return {"budget": self.budget.to_dict(), "threshold_delta": self.threshold_delta}
 
@@ -197,8 +243,17 @@ class Journal:
             self.private = self.private and head["private"] is True
         elif "charge" in fact:
             self._entries.append(_Entry(Spend.from_dict(fact["charge"]), str(fact["question"])))
+        elif "course" in fact:
+            self._take_course(self._entries[fact["course"]], fact)
         else:
             self._entries[-1].answer = _from_json(fact["answer"])
+
+    def _take_course(self, entry: _Entry, fact: Mapping[str, Any]) -> None:
+        if "begun" in fact:
+            entry.begun = int(fact["begun"])
+            return
+        arrays = {name: np.asarray(_from_json(array)) for name, array in fact["kept"].items()}
+        entry.kept = Kept(int(fact["steps"]), arrays)
 
 
 def question(stage: str, spend: Mapping[str, Any], asked: Mapping[str, Any]) -> str:

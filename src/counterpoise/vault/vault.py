@@ -10,6 +10,7 @@ charge it, write the charge down, look behind the boundary, keep the answer.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NoReturn, TypeVar
@@ -23,6 +24,7 @@ from counterpoise.vault import bounds as bounds_query
 from counterpoise.vault import categories as categories_query
 from counterpoise.vault import cells as cells_query
 from counterpoise.vault import counts as counts_query
+from counterpoise.vault import descend as descend_query
 from counterpoise.vault import domain as domain_query
 from counterpoise.vault import minimise as minimise_query
 from counterpoise.vault import quantiles as quantiles_query
@@ -31,6 +33,7 @@ from counterpoise.vault import sums as sums_query
 from counterpoise.vault import totals as totals_query
 from counterpoise.vault.boundary import behind, seal, unseal
 from counterpoise.vault.budget import REPLACE, Budget, Share
+from counterpoise.vault.descent_plan import DescentPlan
 from counterpoise.vault.events import DpEvent
 from counterpoise.vault.journal import Journal, question
 from counterpoise.vault.ledger import Ledger, Spend
@@ -40,6 +43,7 @@ from counterpoise.vault.perturbation import NoiseLaw
 from counterpoise.vault.storage import Storage, StorageKind, open_storage
 
 Answer = TypeVar("Answer", np.ndarray, list[str])
+Seen = TypeVar("Seen")
 
 
 class Vault:
@@ -97,6 +101,8 @@ class Vault:
         self._is_looking = False
         # The last answer to `total`, which may be looked at again for nothing.
         self.counted_rows: totals_query.NoisyTotal | None = None
+        # Courses of many steps hold rows while they are open, and end with the vault.
+        self._courses: weakref.WeakSet[descend_query.Descent] = weakref.WeakSet()
         if journal is not None:
             if ledger is not None:
                 raise VaultError("ledger: a journal has its own; state one of the two")
@@ -164,6 +170,10 @@ class Vault:
             loss=loss,
         )
 
+    def descent(self, plan: DescentPlan) -> descend_query.Descent:
+        """Noisy gradients of a network over private rows, step by step; one event for all steps."""
+        return descend_query.descent(self, plan)
+
     def select(
         self, candidates: Sequence[Sequence[str]], score: select_query.Score, share: Share
     ) -> int:
@@ -201,6 +211,8 @@ class Vault:
     def close(self) -> None:
         """Let go of the private rows; a closed vault answers nothing."""
         with self._lock:
+            for course in list(self._courses):
+                course.close()
             if self._open_storage is not None:
                 behind(self._open_storage.close, "closing the table")
                 self._open_storage = None
@@ -244,9 +256,7 @@ class Vault:
         name and its charge, tells it from others. A closed vault charges nothing.
         """
         with self._lock:
-            storage = self._storage
-            if self._is_looking:
-                raise VaultError(f"{query!r}: a query cannot be asked from within another one")
+            self._require_idle(query)
             spend = Spend(self.ledger.stage, query, event, delta)
             wanted = question(spend.stage, spend.to_dict(), asked or {})
             if self._journal is not None:
@@ -257,14 +267,41 @@ class Vault:
             with patiently(wait=self._journal is not None):
                 if self._journal is not None:
                     self._journal.charge(spend, wanted)
-                self._is_looking = True
-                try:
-                    answer = behind(lambda: look(storage, self._noise), query)
-                finally:
-                    self._is_looking = False
+                answer = self._look(query, look)
                 if self._journal is not None:
                     self._journal.keep(answer)
             return answer
+
+    def _pay(self, query: str, event: DpEvent, asked: Mapping[str, Any]) -> int | None:
+        """Charge all looks of a course before the first; its number in the journal, if any.
+
+        A course that an earlier run has paid for is not charged again.
+        """
+        with self._lock:
+            self._require_idle(query)
+            spend = Spend(self.ledger.stage, query, event)
+            wanted = question(spend.stage, spend.to_dict(), asked)
+            paid = None if self._journal is None else self._journal.resume(wanted)
+            if paid is not None:
+                return paid
+            self.ledger.spend(query, event)
+            return None if self._journal is None else self._journal.start(spend, wanted)
+
+    def _look(self, query: str, look: Callable[[Storage, Noise], Seen]) -> Seen:
+        """Look at the rows, once what it costs has been charged; one look at a time."""
+        with self._lock:
+            self._require_idle(query)
+            storage = self._storage
+            self._is_looking = True
+            try:
+                return behind(lambda: look(storage, self._noise), query)
+            finally:
+                self._is_looking = False
+
+    def _require_idle(self, query: str) -> None:
+        self._require_open()
+        if self._is_looking:
+            raise VaultError(f"{query!r}: a query cannot be asked from within another one")
 
     def _public_rows(self) -> int:
         """The number of rows, where it is public."""

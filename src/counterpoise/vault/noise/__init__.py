@@ -6,10 +6,12 @@ seed is given, and then nothing it makes is private. [PRIVACY: ground rule 5]
 
 import numpy as np
 
+from counterpoise.vault.noise.cells import sample_by_cells
 from counterpoise.vault.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from counterpoise.vault.noise.grid import Grid, add_l2_laplace
 from counterpoise.vault.noise.integers import add_gaussian, add_laplace
 from counterpoise.vault.noise.limits import check_scale
+from counterpoise.vault.noise.sampling import poisson_sample
 from counterpoise.vault.noise.selection import choose
 
 __all__ = ["Grid", "Noise", "check_scale"]
@@ -33,6 +35,17 @@ class Noise:
     def gaussian(self, values: np.ndarray, scale: float) -> np.ndarray:
         """Integers plus discrete Gaussian noise."""
         return add_gaussian(values, scale, self._entropy)
+
+    def repeated_gaussian(self, values: np.ndarray, scale: float) -> np.ndarray:
+        """Integers plus discrete Gaussian noise of a scale from 2^12 to 2^23, quick when repeated.
+
+        The first draw of a scale takes some hundredths of a second to prepare.
+        """
+        return values + sample_by_cells(scale, len(values), self._entropy)
+
+    def sample(self, rows: int, rate: float) -> np.ndarray:
+        """The places of a Poisson sample of so many rows."""
+        return poisson_sample(rows, rate, self._entropy)
 
     def laplace(self, values: np.ndarray, scale: float) -> np.ndarray:
         """Integers plus discrete Laplace noise."""
