@@ -27,7 +27,7 @@ import numpy as np
 from counterpoise.arguments import instance_of, number_array
 from counterpoise.errors import VaultError
 from counterpoise.vault.descent_plan import DescentPlan, StepNoise
-from counterpoise.vault.gradients import ClippedGradients
+from counterpoise.vault.gradients import ClippedGradients, Workspace
 from counterpoise.vault.journal import Journal, Kept
 from counterpoise.vault.noise import Noise
 from counterpoise.vault.storage import Storage
@@ -40,6 +40,9 @@ _BATCH_CELLS = 4_000_000
 # What the network sees of the rows is held in double precision up to this many bytes, and in single
 # precision above, which has room for all its places too.
 _LARGE = 2**28
+
+# Lots are drawn this many at a time.
+_LOTS_AT_ONCE = 64
 
 # A journal gets a line this often in a course: a run that is killed loses one part in so many.
 _BLOCKS = 50
@@ -82,7 +85,11 @@ class Descent:
         self._course = 0
         self._taken = self._begun = 0
         self._latest: Kept | None = None
+        self._gradients = plan.gradients
+        self._noise = plan.step_noise(vault.budget) if plan.noise > 0 else None
         self._rows: np.ndarray | None = None
+        self._room = Workspace()
+        self._lots: list[np.ndarray] = []
         self._is_open = True
         if course is not None:
             self._journal, self._course = vault._journal, course
@@ -104,7 +111,7 @@ class Descent:
     def gradient(self, parameters: np.ndarray) -> np.ndarray:
         """The noisy sum of the clipped gradients of a fresh lot, divided by the plan's lot."""
         parameters = _checked(parameters, self.plan)
-        plan, budget = self.plan, self._vault.budget
+        plan, noise = self.plan, self._noise
         with self._vault._lock:
             self._require_open()
             if not self.left:
@@ -115,19 +122,16 @@ class Descent:
                 self._begin_block()
             # It counts from here on, whatever becomes of it.
             self._taken += 1
-            if plan.noise == 0:
-                total = self._vault._look(
-                    self._query, lambda storage, source: self._sum(storage, source, parameters)
-                )
-                return total * (plan.gradients.unit / plan.lot)
-            noise = plan.step_noise(budget)
 
             def look(storage: Storage, source: Noise) -> np.ndarray:
                 exact = self._sum(storage, source, parameters)
-                return _noised(exact, plan.gradients.unit, noise, source)
+                if noise is None:
+                    return exact
+                return _noised(exact, self._gradients.unit, noise, source)
 
-            noised = self._vault._look(self._query, look)
-        return noised * (noise.step / plan.lot)
+            answer = self._vault._look(self._query, look)
+        step = self._gradients.unit if noise is None else noise.step
+        return answer * (step / plan.lot)
 
     def keep(self, state: Mapping[str, np.ndarray]) -> None:
         """Keep arrays that the noisy gradients led to, such as parameters, for a later run.
@@ -142,7 +146,8 @@ class Descent:
         """Let go of the rows; steps that are left stay paid for."""
         if not self._is_open:
             return
-        self._is_open, self._rows = False, None
+        self._is_open, self._rows, self._lots = False, None, []
+        self._room = Workspace()
         self._vault._courses.discard(self)
         if self._journal is not None:
             self._write_latest()
@@ -188,11 +193,11 @@ class Descent:
 
     def _sum(self, storage: Storage, source: Noise, parameters: np.ndarray) -> np.ndarray:
         """The exact sum over a fresh lot; only for the other side of the boundary."""
-        gradients = self.plan.gradients
         if self._rows is None:
-            self._rows = _prepared(storage, self.plan, gradients)
-        lot = source.sample(len(self._rows), self.plan.rate)
-        return gradients.sums(parameters, self._rows[lot].astype(float, copy=False))
+            self._rows = _prepared(storage, self.plan, self._gradients)
+        if not self._lots:
+            self._lots = _next_lots(len(self._rows), self.plan.rate, source)
+        return self._gradients.sums(parameters, self._rows, self._lots.pop(), self._room)
 
 
 def _prepared(storage: Storage, plan: DescentPlan, gradients: ClippedGradients) -> np.ndarray:
@@ -204,6 +209,14 @@ def _prepared(storage: Storage, plan: DescentPlan, gradients: ClippedGradients) 
         for rows in storage.batches(max(1, _BATCH_CELLS // size))
     ]
     return np.concatenate(parts) if parts else np.empty((0, size))
+
+
+def _next_lots(rows: int, rate: float, source: Noise) -> list[np.ndarray]:
+    """The lots of the next steps, drawn together: so many times the rows are one long table."""
+    lots = _LOTS_AT_ONCE if rate < 1 else 1
+    places = source.sample(rows * lots, rate)
+    bounds = np.searchsorted(places, rows * np.arange(lots + 1))
+    return [places[bounds[lot] : bounds[lot + 1]] - rows * lot for lot in range(lots)]
 
 
 def _noised(exact: np.ndarray, unit: float, noise: StepNoise, source: Noise) -> np.ndarray:

@@ -13,7 +13,8 @@ with so few places that the product is exact in double precision, whatever the o
 
 The row adds the whole numbers V U^T. Cutting towards zero only shortens V, so the row's part in the
 sum has a norm of at most C, but for the last places of c, which `LONGEST` covers. What is not a
-number, or has no finite norm, adds nothing. All else is done element by element or along one row.
+number, or has no finite norm, adds nothing. All else is done element by element, or adds up along
+one row in an order that the network decides.
 Sums beyond 64 bits come in again from the other end, as if the sum had been reduced afterwards.
 """
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -38,23 +40,45 @@ _ERROR_PLACES = 20
 # is), and 2^12 of them below the 2^53 up to which double precision has all whole numbers.
 _ROWS_AT_ONCE = 2**12
 
+# Lots are filled up to a multiple of this: a single row would be added up in another order.
+_FILLED_TO = 8
+
+_SIGN = 63  # the place of a double's sign
+
+
+class Workspace:
+    """Arrays that are used again at every step: to ask for new ones takes longer than the sums.
+
+    It holds what was computed of private rows last, so it lives and dies with an open course.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def array(self, name: str, *shape: int) -> np.ndarray:
+        """An array of doubles of a shape; whatever it holds is left over from before."""
+        size = math.prod(shape)
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size + size // 4)
+        return self._arrays[name][:size].reshape(shape)
+
 
 @dataclass(frozen=True)
 class ClippedGradients:
-    """Sums of gradients of a public network, each row's clipped to a norm; holds no rows."""
+    """Sums of gradients of a public network with one output, each row's clipped to a norm."""
 
     network: Network
     loss: str
     clip: float
 
-    @property
+    @cached_property
     def places(self) -> int:
         """p: the places of what a layer sees, and of the parameters."""
         # A product of p + p places, summed over all units of a layer and its offset, is exact.
         widest = max(self.network.units) + 1
         return min(20, (53 - math.ceil(math.log2(widest))) // 2)
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """What the whole numbers of a sum are multiples of: a power of two."""
         return math.ldexp(_power_above(self.clip), -self.places - _ERROR_PLACES)
@@ -66,83 +90,128 @@ class ClippedGradients:
         found[:, -1] = 2.0**self.places
         return found
 
-    def sums(self, parameters: np.ndarray, prepared: np.ndarray) -> np.ndarray:
-        """The sum over prepared rows, all of label one, in whole units."""
+    def sums(
+        self,
+        parameters: np.ndarray,
+        prepared: np.ndarray,
+        lot: np.ndarray,
+        room: Workspace | None = None,
+    ) -> np.ndarray:
+        """The sum over a lot of the prepared rows, all of label one, in whole units."""
+        room = Workspace() if room is None else room
         found = np.zeros(self.network.size, dtype=np.int64)
-        layers = [_on_grid(joined, self.places) for joined in self._joined(parameters)]
+        into = self.network.layers(found)
+        layers = [_on_grid(*layer, self.places) for layer in self.network.layers(parameters)]
         with np.errstate(all="ignore"):
-            for start in range(0, len(prepared), _ROWS_AT_ONCE):
-                self._add(found, layers, prepared[start : start + _ROWS_AT_ONCE])
+            for start in range(0, len(lot), _ROWS_AT_ONCE):
+                some = lot[start : start + _ROWS_AT_ONCE]
+                parts = self._parts(layers, prepared, some, room)
+                for (matrix, offsets), part in zip(into, parts, strict=True):
+                    matrix += part[:, :-1].astype(np.int64)
+                    offsets += part[:, -1].astype(np.int64)
         return found
 
-    def _joined(self, parameters: np.ndarray) -> list[np.ndarray]:
-        """The matrix of each layer with its offsets as a last column."""
-        return [np.column_stack(layer) for layer in self.network.layers(parameters)]
-
-    def _add(self, found: np.ndarray, layers: list[np.ndarray], prepared: np.ndarray) -> None:
-        function, slope = activation_functions(self.network.activation)
-        whole = 2.0**self.places
-        # Forward: U of each layer, and the power of two that its whole numbers are multiples of.
-        seen, units = [prepared], [np.full(len(prepared), 1 / whole)]
-        made: list[np.ndarray] = []
-        after: list[np.ndarray] = []
-        for place, layer in enumerate(layers):
-            made.append(seen[-1] @ layer.T)
-            made[-1] *= units[-1][:, None]
-            if place < len(layers) - 1:
-                after.append(function(made[-1]))
-                top = _powers_above(np.maximum(after[-1].max(axis=1), -after[-1].min(axis=1)), 1.0)
-                rows = np.empty((len(prepared), after[-1].shape[1] + 1))
-                np.multiply(after[-1], (whole / top)[:, None], out=rows[:, :-1])
-                rows[:, -1] = whole / top
-                seen.append(np.rint(rows, out=rows))
-                units.append(top / whole)
-        # Back: the error d of each layer.
-        errors = [loss_slopes(self.loss, made[-1], 1.0)]
-        for place in range(len(layers) - 1, 0, -1):
-            through = self._back(errors[0], layers[place][:, :-1])
-            through *= slope(made[place - 1], after[place - 1])
-            errors.insert(0, through)
+    def _parts(
+        self, layers: list[np.ndarray], prepared: np.ndarray, lot: np.ndarray, room: Workspace
+    ) -> list[np.ndarray]:
+        """The exact sum of V U^T over a lot, at each layer."""
+        filled = len(lot) + -len(lot) % _FILLED_TO
+        rows = room.array("rows", filled, prepared.shape[1])
+        rows[: len(lot)] = prepared[lot]
+        rows[len(lot) :] = 0
+        seen, units, slopes, outputs = self._forward(layers, rows, room)
+        # The slope of the loss multiplies all errors of a row: it comes in with the clipping.
+        errors = [np.ones((1, filled))]
         # norm^2 = sum over layers of norm(d)^2 norm(U)^2
-        squares = np.zeros(len(prepared))
-        for rows, unit, error in zip(seen, units, errors, strict=True):
-            squares += _squares(error) * (_squares(rows) * unit * unit)
-        factors = np.minimum(1.0, self.clip / np.sqrt(squares))
-        is_none = ~np.isfinite(squares)
-        place = 0
-        for rows, unit, error in zip(seen, units, errors, strict=True):
-            error *= (factors * (unit / self.unit))[:, None]
+        squares = _squares(seen[-1]) * units[-1] ** 2
+        for place in range(len(layers) - 1, 0, -1):
+            error = self._back(errors[0], layers[place][:, :-1], slopes[place - 1])
+            squares += _squares(error) * (_squares(seen[place - 1]) * units[place - 1] ** 2)
+            errors.insert(0, error)
+        slope = loss_slopes(self.loss, outputs[:, None], 1.0)[:, 0]
+        norms = np.sqrt(squares) * np.abs(slope)
+        factors = slope * np.minimum(1.0, self.clip / norms)
+        factors[len(lot) :] = 0.0
+        is_none = ~np.isfinite(norms)
+        parts = []
+        for of_layer, unit, error in zip(seen, units, errors, strict=True):
+            error *= factors * (unit / self.unit)
             np.trunc(error, out=error)
             if is_none.any():
-                error[is_none], rows = 0.0, np.where(is_none[:, None], 0.0, rows)
-            exact = (error.T @ rows).astype(np.int64)
-            size = exact.size - len(exact)
-            found[place : place + size] += exact[:, :-1].ravel()
-            place += size
-            found[place : place + len(exact)] += exact[:, -1]
-            place += len(exact)
+                error[:, is_none] = of_layer[:, is_none] = 0.0
+            parts.append(error @ of_layer.T)
+        return parts
 
-    def _back(self, error: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-        """The errors d W; each an exact sum of products."""
-        if error.shape[1] == 1:
-            return error * matrix
-        tops = _powers_above(np.abs(error).max(axis=1), 0.0)[:, None]
+    def _forward(
+        self, layers: list[np.ndarray], rows: np.ndarray, room: Workspace
+    ) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray], np.ndarray]:
+        """U of each layer, a row a column, in units of a power of two; slopes; outputs."""
         whole = 2.0**self.places
-        through: np.ndarray = np.rint(error * (whole / tops)) @ matrix
+        seen, units = [rows.T], [np.full(len(rows), 1 / whole)]
+        slopes: list[np.ndarray] = []
+        for place, layer in enumerate(layers[:-1]):
+            made = room.array(f"made {place}", len(layer), len(rows))
+            np.matmul(layer, seen[-1], out=made)
+            if place:
+                made *= units[-1]
+            else:
+                made *= 1 / whole
+            after, slope = self._activate(made, room.array(f"slope {place}", *made.shape))
+            slopes.append(slope)
+            # The power of two above the norm of (a, 1), which no entry exceeds.
+            tops = _powers_above(np.sqrt(_squares(after) + 1))
+            scaled = room.array(f"seen {place}", len(layer) + 1, len(rows))
+            np.multiply(after, whole / tops, out=scaled[:-1])
+            scaled[-1] = whole / tops
+            seen.append(np.rint(scaled, out=scaled))
+            units.append(tops / whole)
+        return seen, units, slopes, (layers[-1] @ seen[-1])[0] * units[-1]
+
+    def _activate(self, made: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What a layer hands on, and the slopes there; both may take the place of `made`."""
+        if self.network.activation == "relu":
+            # The sign as a mask of bits, all of them or none: several times quicker than choosing.
+            kept = slope.view(np.int64)
+            np.right_shift(made.view(np.int64), _SIGN, out=kept)
+            np.invert(kept, out=kept)
+            np.bitwise_and(made.view(np.int64), kept, out=made.view(np.int64))
+            return made, kept
+        function, slope_of = activation_functions(self.network.activation)
+        after = function(made)
+        return after, slope_of(made, after)
+
+    def _back(self, error: np.ndarray, matrix: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """The errors d W times the slopes; each an exact sum of products, but for one rounding."""
+        if len(error) == 1:  # the output's, which is one
+            if slope.dtype == np.int64:
+                return np.bitwise_and(slope, matrix.T.view(np.int64)).view(float)
+            return slope * matrix.T
+        whole = 2.0**self.places
+        tops = _powers_above(np.sqrt(_squares(error)))
+        through: np.ndarray = matrix.T @ np.rint(error * (whole / tops))
         through *= tops / whole
+        if slope.dtype == np.int64:
+            np.bitwise_and(through.view(np.int64), slope, out=through.view(np.int64))
+        else:
+            through *= slope
         return through
 
 
-def _squares(rows: np.ndarray) -> np.ndarray:
-    """The squared norm of each row, summed along the row."""
-    found: np.ndarray = np.einsum("ij,ij->i", rows, rows)
+def _squares(columns: np.ndarray) -> np.ndarray:
+    """The squared norm of each column, added up one entry after the other."""
+    found: np.ndarray = np.einsum("ji,ji->i", columns, columns)
     return found
 
 
-def _on_grid(matrix: np.ndarray, places: int) -> np.ndarray:
-    """A public matrix with so many places below its largest entry."""
-    step = math.ldexp(_power_above(float(np.abs(matrix).max()) or 1.0), -places)
-    found: np.ndarray = np.rint(matrix / step) * step
+def _on_grid(matrix: np.ndarray, offsets: np.ndarray, places: int) -> np.ndarray:
+    """A layer's matrix with its offsets as a last column, with so many places below the largest."""
+    found = np.empty((len(matrix), matrix.shape[1] + 1))
+    found[:, :-1], found[:, -1] = matrix, offsets
+    largest = max(float(found.max()), -float(found.min()))
+    step = math.ldexp(_power_above(largest or 1.0), -places)
+    found *= 1 / step
+    np.rint(found, out=found)
+    found *= step
     return found
 
 
@@ -151,6 +220,6 @@ def _power_above(value: float) -> float:
     return 2.0 ** math.frexp(value)[1]
 
 
-def _powers_above(values: np.ndarray, least: float) -> np.ndarray:
-    """Such powers of two, row by row; where there is none, whatever is no number either."""
-    return np.ldexp(1.0, np.frexp(np.maximum(values, least))[1])
+def _powers_above(values: np.ndarray) -> np.ndarray:
+    """Such powers of two; where a number is nearly zero, or none, whatever is a number."""
+    return np.ldexp(1.0, np.frexp(np.maximum(values, 2.0**-500))[1])

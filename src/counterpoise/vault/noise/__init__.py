@@ -6,7 +6,7 @@ seed is given, and then nothing it makes is private. [PRIVACY: ground rule 5]
 
 import numpy as np
 
-from counterpoise.vault.noise.cells import sample_by_cells
+from counterpoise.vault.noise.cells import RepeatedGaussian
 from counterpoise.vault.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from counterpoise.vault.noise.grid import Grid, add_l2_laplace
 from counterpoise.vault.noise.integers import add_gaussian, add_laplace
@@ -26,6 +26,7 @@ class Noise:
 
     def __init__(self, seed: int | None = None):
         self._entropy: Entropy = SystemEntropy() if seed is None else SeededEntropy(seed)
+        self._repeated: dict[float, RepeatedGaussian] = {}
 
     @property
     def private(self) -> bool:
@@ -41,7 +42,9 @@ class Noise:
 
         The first draw of a scale takes some hundredths of a second to prepare.
         """
-        return values + sample_by_cells(scale, len(values), self._entropy)
+        if scale not in self._repeated:
+            self._repeated[scale] = RepeatedGaussian(scale, self._entropy)
+        return values + self._repeated[scale].draw(len(values))
 
     def sample(self, rows: int, rate: float) -> np.ndarray:
         """The places of a Poisson sample of so many rows."""

@@ -25,6 +25,7 @@ from functools import lru_cache
 import numpy as np
 from mpmath import mp
 
+from counterpoise.errors import BudgetError
 from counterpoise.vault.noise.entropy import Entropy, longer
 
 # The scales that cells of at most 2^16 integers serve, with 64 to 128 cells a deviation.
@@ -42,8 +43,11 @@ _WEIGHT_PLACES = 60
 # below 40, so that exp(x^2 / (2 s^2)) is good to 10^-14.
 _ROUNDING = 1e-12
 
-# What is worth more than any cell's first integer.
-_LEFT_OVER = 1 << 62
+# The ticket of no cell: there are fewer than 2,200.
+_LEFT_OVER = np.iinfo(np.int16).max
+
+# What is left is drawn so many at a time, and kept until it is needed.
+_AT_ONCE = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +56,7 @@ class Cells:
 
     scale: float
     offset_bits: int  # w: a cell has 2^w integers
-    first: np.ndarray  # a ticket's cell, by its first integer; what is left over is beyond all
+    drawn: np.ndarray  # a ticket's cell, counted from zero; or `_LEFT_OVER`
     tickets: np.ndarray  # n_c of each cell, from the lowest cell up
     weights: np.ndarray  # a bound on what is left in each cell, and last on both tails
 
@@ -62,17 +66,36 @@ class Cells:
         return len(self.tickets) // 2
 
 
-def sample_by_cells(
-    scale: float, count: int, entropy: Entropy, reach: float = _REACH
-) -> np.ndarray:
-    """`count` draws of the discrete Gaussian of a scale from 2^12 to 2^23."""
-    cells = _cells(scale, reach)
-    halves = entropy.words((count + 1) // 2).view(np.uint16)
-    draws = np.take(cells.first, halves[:count])
-    draws += halves[count : 2 * count] >> np.uint16(16 - cells.offset_bits)
-    left_over = np.flatnonzero(draws >= _LEFT_OVER)
-    draws[left_over] = _from_what_is_left(cells, len(left_over), entropy)
-    return draws
+class RepeatedGaussian:
+    """Draws of the discrete Gaussian of one scale, from 2^12 to 2^23, as many as one asks for.
+
+    >>> from counterpoise.vault.noise.entropy import SeededEntropy
+    >>> RepeatedGaussian(2.0**20, SeededEntropy(1)).draw(3)
+    array([ -155953,   683214, -1110399])
+    """
+
+    def __init__(self, scale: float, entropy: Entropy, reach: float = _REACH):
+        if not LEAST_SCALE <= scale < LARGEST_SCALE:
+            raise BudgetError("noise in cells is for scales from 2^12 to 2^23")
+        self._cells, self._entropy = _cells(scale, reach), entropy
+        self._kept = np.empty(0, dtype=np.int64)  # draws of what is left
+
+    def draw(self, count: int) -> np.ndarray:
+        """`count` integers."""
+        offset_bits = self._cells.offset_bits
+        halves = self._entropy.words((count + 1) // 2).view(np.uint16)
+        tickets = self._cells.drawn.take(halves[:count])
+        draws = tickets.astype(np.int64)
+        draws <<= offset_bits
+        draws += halves[count : 2 * count] >> np.uint16(16 - offset_bits)
+        left_over = np.flatnonzero(tickets == _LEFT_OVER)
+        if len(left_over) > len(self._kept):
+            more = max(_AT_ONCE, len(left_over))
+            drawn = _from_what_is_left(self._cells, more, self._entropy)
+            self._kept = np.append(self._kept, drawn)
+        draws[left_over] = self._kept[: len(left_over)]
+        self._kept = self._kept[len(left_over) :]
+        return draws
 
 
 @lru_cache(maxsize=16)
@@ -91,9 +114,9 @@ def _cells(scale: float, reach: float) -> Cells:
             weights.append(int(mp.ceil(mp.ldexp(most_left * above, _WEIGHT_PLACES))))
         tails = _tail_weight(scale, side * width)
         weights.append(int(mp.ceil(mp.ldexp(tails * above, _WEIGHT_PLACES))))
-    first = np.full(_TICKETS, _LEFT_OVER, dtype=np.int64)
-    first[: sum(tickets)] = np.repeat(np.arange(-side, side) * width, tickets)
-    return Cells(scale, offset_bits, first, np.array(tickets), np.array(weights, dtype=np.uint64))
+    drawn = np.full(_TICKETS, _LEFT_OVER, dtype=np.int16)
+    drawn[: sum(tickets)] = np.repeat(np.arange(-side, side), tickets)
+    return Cells(scale, offset_bits, drawn, np.array(tickets), np.array(weights, dtype=np.uint64))
 
 
 def _probability(scale: float, value: int) -> mp.mpf:
