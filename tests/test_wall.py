@@ -31,6 +31,7 @@ SECRET_MODULES = (
     "counterpoise.vault.minimise",
     "counterpoise.vault.descend",
     "counterpoise.vault.gradients",
+    "counterpoise.vault.votes",
     "counterpoise.vault.select",
     "counterpoise.vault.quantiles",
     "counterpoise.vault.bounds",

@@ -24,6 +24,7 @@ from counterpoise.vault.select import Dependence, MarginalError, Score
 from counterpoise.vault.sums import FeatureMap, NoisySums
 from counterpoise.vault.totals import NoisyTotal
 from counterpoise.vault.vault import Vault
+from counterpoise.vault.votes import TeacherPlan, Teachers
 
 __all__ = [
     "ADD_REMOVE",
@@ -52,6 +53,8 @@ __all__ = [
     "Score",
     "Share",
     "Spend",
+    "TeacherPlan",
+    "Teachers",
     "Vault",
     "count_noise",
     "most_codes",

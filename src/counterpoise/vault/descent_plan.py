@@ -98,26 +98,14 @@ class DescentPlan:
     steps: int
 
     def __post_init__(self) -> None:
-        if type(self.inputs) is not Inputs:  # a type of one's own could look at several rows
-            raise VaultError("inputs: expected the Inputs of the vault's schema")
-        network = instance_of("network", self.network, Network, "a Network", VaultError)
-        if network.units[0] != self.inputs.size or network.units[-1] != 1:
-            raise VaultError(
-                f"network: expected {self.inputs.size} inputs and one output, as the schema has it"
-            )
-        noise = real_number("noise", self.noise, "a number from 0", VaultError, above=-math.inf)
-        if noise != 0 and not LEAST_NOISE <= noise <= MOST_NOISE:
-            raise VaultError(
-                f"noise: expected from {LEAST_NOISE:g} to {MOST_NOISE:g} sensitivities, or 0 on a "
-                f"vault with a seed, not {noise:g}"
-            )
         settle(
             self,
+            network=checked_network(self.network, checked_inputs(self.inputs)),
             loss=one_of("loss", self.loss, LOSSES, VaultError),
             rate=_between("rate", self.rate, 1e-12, 1.0),
             lot=_between("lot", self.lot, 1e-12, 1e12),
             clip=_between("clip", self.clip, 1e-12, 1e12),
-            noise=abs(noise),
+            noise=checked_noise(self.noise),
             steps=whole_number("steps", self.steps, most=10**9, error=VaultError),
         )
 
@@ -216,6 +204,32 @@ class DescentPlan:
             "noise": self.noise,
             "steps": self.steps,
         }
+
+
+def checked_inputs(value: Any) -> Inputs:
+    """Inputs, and nothing that only looks like it."""
+    if type(value) is not Inputs:  # a type of one's own could look at several rows
+        raise VaultError(f"inputs: expected the Inputs of a schema, not a {type(value).__name__}")
+    return value
+
+
+def checked_network(value: Any, inputs: Inputs) -> Network:
+    """A network from these inputs to one output."""
+    network = instance_of("network", value, Network, "a Network", VaultError)
+    if network.units[0] != inputs.size or network.units[-1] != 1:
+        raise VaultError(
+            f"network: expected {inputs.size} inputs, as the schema has it, and one output"
+        )
+    return network
+
+
+def checked_noise(value: Any) -> float:
+    """A noise multiplier that can be drawn, or zero."""
+    expected = f"from {LEAST_NOISE:g} to {MOST_NOISE:g} sensitivities, or 0 on a vault with a seed"
+    noise = real_number("noise", value, expected, VaultError)
+    if noise != 0 and not LEAST_NOISE <= noise <= MOST_NOISE:
+        raise VaultError(f"noise: expected {expected}, not {noise:g}")
+    return abs(noise)
 
 
 def _between(name: str, value: Any, least: float, most: float) -> float:

@@ -31,8 +31,10 @@ from counterpoise.vault import quantiles as quantiles_query
 from counterpoise.vault import select as select_query
 from counterpoise.vault import sums as sums_query
 from counterpoise.vault import totals as totals_query
+from counterpoise.vault import votes as votes_query
 from counterpoise.vault.boundary import behind, seal, unseal
 from counterpoise.vault.budget import REPLACE, Budget, Share
+from counterpoise.vault.course import Course
 from counterpoise.vault.descent_plan import DescentPlan
 from counterpoise.vault.events import DpEvent
 from counterpoise.vault.journal import Journal, question
@@ -102,7 +104,7 @@ class Vault:
         # The last answer to `total`, which may be looked at again for nothing.
         self.counted_rows: totals_query.NoisyTotal | None = None
         # Courses of many steps hold rows while they are open, and end with the vault.
-        self._courses: weakref.WeakSet[descend_query.Descent] = weakref.WeakSet()
+        self._courses: weakref.WeakSet[Course] = weakref.WeakSet()
         if journal is not None:
             if ledger is not None:
                 raise VaultError("ledger: a journal has its own; state one of the two")
@@ -173,6 +175,10 @@ class Vault:
     def descent(self, plan: DescentPlan) -> descend_query.Descent:
         """Noisy gradients of a network over private rows, step by step; one event for all steps."""
         return descend_query.descent(self, plan)
+
+    def teachers(self, plan: votes_query.TeacherPlan) -> votes_query.Teachers:
+        """Noisy votes of networks that are trained on parts of the private rows; one event."""
+        return votes_query.teachers(self, plan)
 
     def select(
         self, candidates: Sequence[Sequence[str]], score: select_query.Score, share: Share

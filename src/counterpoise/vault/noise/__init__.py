@@ -50,6 +50,10 @@ class Noise:
         """The places of a Poisson sample of so many rows."""
         return poisson_sample(rows, rate, self._entropy)
 
+    def uniforms(self, count: int) -> np.ndarray:
+        """Numbers from 0 to below 1: for choices that are made behind the boundary, not noise."""
+        return (self._entropy.words(count) >> np.uint64(11)) * 2.0**-53
+
     def laplace(self, values: np.ndarray, scale: float) -> np.ndarray:
         """Integers plus discrete Laplace noise."""
         return add_laplace(values, scale, self._entropy)
