@@ -14,9 +14,18 @@ import pytest
 
 import counterpoise as cp
 from counterpoise.errors import CounterpoiseError
+from counterpoise.networks import Inputs, Network
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.synthesizers import SYNTHESIZERS
-from counterpoise.vault import Budget, Dependence, MarginalError, Vault
+from counterpoise.vault import (
+    Budget,
+    Dependence,
+    DescentPlan,
+    MarginalError,
+    Share,
+    TeacherPlan,
+    Vault,
+)
 from counterpoise.weights import WEIGHTERS, Moments
 from counterpoise.weights.features import Linear
 from tests import canary, kept_rows
@@ -167,6 +176,35 @@ class Features:
         return rows.units[:, [4, 0]]
 
 
+def descend(vault: Vault, part: Share) -> object:
+    inputs = Inputs(vault.schema)
+    network = Network((inputs.size, 4, 1))
+    plan = DescentPlan.within(
+        vault,
+        part,
+        inputs=inputs,
+        network=network,
+        loss="logistic",
+        rate=0.3,
+        lot=100.0,
+        clip=1.0,
+        steps=3,
+    )
+    with vault.descent(plan) as descent:
+        found = [descent.gradient(np.zeros(network.size)) for _ in range(3)]
+    return found, descent
+
+
+def vote(vault: Vault, part: Share) -> object:
+    inputs = Inputs(vault.schema)
+    plan = TeacherPlan.within(
+        vault, part, queries=9, inputs=inputs, network=Network((inputs.size, 4, 1)), teachers=3
+    )
+    with vault.teachers(plan) as teachers:
+        teachers.train(np.zeros((9, inputs.size)), 3)
+        return teachers.votes(np.zeros((9, inputs.size))), teachers
+
+
 def test_the_rows_of_every_query_are_let_go(tmp_path):
     kept_rows.table().to_parquet(tmp_path / "table.parquet")
     score = MarginalError([np.zeros(16)] * 2, np.ones(2), np.zeros(2))
@@ -182,6 +220,8 @@ def test_the_rows_of_every_query_are_let_go(tmp_path):
             [("a", "b"), ("c", "e")], Dependence(), part
         ),
         "quantiles": lambda vault, part: vault.quantiles("e", [0.5, 0.9], part),
+        "descent": descend,
+        "teachers": vote,
     }
     for source, storage in ((kept_rows.table(), "memory"), (tmp_path / "table.parquet", "duckdb")):
         with kept_rows.watch(private()) as seen:

@@ -38,6 +38,9 @@ class HalvedNoise(Noise):
     def gaussian(self, values, scale):
         return super().gaussian(values, scale / 2)
 
+    def repeated_gaussian(self, values, scale):
+        return super().repeated_gaussian(values, scale / 2)
+
     def laplace(self, values, scale):
         return super().laplace(values, scale / 2)
 

@@ -79,6 +79,9 @@ class Listening(Noise):
     def gaussian(self, values, scale):
         return self._heard("gaussian", super().gaussian, values, scale)
 
+    def repeated_gaussian(self, values, scale):
+        return self._heard("gaussian", super().repeated_gaussian, values, scale)
+
     def laplace(self, values, scale):
         return self._heard("laplace", super().laplace, values, scale)
 

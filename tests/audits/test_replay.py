@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from counterpoise.networks import Inputs, Network
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import SYNTHESIZERS
-from counterpoise.vault import Budget, Dependence, MarginalError
+from counterpoise.vault import Budget, Dependence, DescentPlan, MarginalError, TeacherPlan
 from counterpoise.weights import WEIGHTERS
 from tests import canary
 from tests.audits.exact import Listening, Replaying, listen
@@ -74,6 +75,42 @@ def whole(vault):
     return vault.budget.whole
 
 
+def descend(vault):
+    """Parameters that go where the noisy gradients lead."""
+    inputs = Inputs(vault.schema)
+    network = Network((inputs.size, 4, 1))
+    plan = DescentPlan.within(
+        vault,
+        whole(vault),
+        inputs=inputs,
+        network=network,
+        loss="logistic",
+        rate=0.3,
+        lot=120.0,
+        clip=1.0,
+        steps=5,
+    )
+    parameters = network.initial(np.random.default_rng(0))
+    with vault.descent(plan) as descent:
+        while descent.left:
+            parameters = parameters - descent.gradient(parameters)
+    return parameters
+
+
+def vote(vault):
+    inputs = Inputs(vault.schema)
+    network = Network((inputs.size, 4, 1))
+    plan = TeacherPlan.within(
+        vault, whole(vault), queries=20, inputs=inputs, network=network, teachers=5
+    )
+    public = np.random.default_rng(0).uniform(-1, 1, (10, inputs.size))
+    with vault.teachers(plan) as teachers:
+        teachers.train(public, 5)
+        first = teachers.votes(public)
+        teachers.train(public[first > 2] if (first > 2).any() else public, 5)
+        return first, teachers.votes(public)
+
+
 CANDIDATES = [("a", "b"), ("a", "c"), ("b", "c")]
 ERROR = MarginalError([np.ones(6), np.ones(21), np.ones(14)], np.arange(1.0, 4.0), np.zeros(3))
 
@@ -84,6 +121,8 @@ QUERIES = {
     "gaussian minimiser": lambda vault: minimise(vault, "gaussian"),
     "laplace minimiser": lambda vault: minimise(vault, "laplace"),
     "l2-laplace minimiser": lambda vault: minimise(vault, "l2-laplace"),
+    "descent": descend,
+    "teachers": vote,
     "errors": lambda vault: vault.select(CANDIDATES, ERROR, whole(vault)),
     "dependence": lambda vault: vault.select(CANDIDATES, Dependence(), whole(vault)),
     "quantiles": lambda vault: vault.quantiles("c", [0.1, 0.2, 0.5, 0.9], whole(vault)),

@@ -1,8 +1,18 @@
 """Whatever a budget, a ledger or a vault is given, it answers, or refuses in our words."""
 
+import numpy as np
 import pytest
 
-from counterpoise.vault import Budget, Dependence, Ledger, Share, Vault
+from counterpoise.networks import Inputs, Network, Optimiser
+from counterpoise.vault import (
+    Budget,
+    Dependence,
+    DescentPlan,
+    Ledger,
+    Share,
+    TeacherPlan,
+    Vault,
+)
 from tests.odd import foreign_errors
 from tests.test_odd_arguments import BUDGET, CODED, SCHEMA, TABLE, first
 
@@ -27,6 +37,59 @@ def of_vault(query):
     return call
 
 
+def within(kind):
+    """A plan that a share of a vault pays for."""
+
+    def call(**arguments):
+        with Vault(TABLE, SCHEMA, BUDGET, seed=1) as vault:
+            return kind.within(vault, **arguments)
+
+    return call
+
+
+def of_descent(name):
+    """A call of a descent that is open."""
+
+    def call(**arguments):
+        with Vault(TABLE, SCHEMA, BUDGET, seed=1) as vault:
+            plan = DescentPlan(**DESCENT, noise=60.0)
+            return getattr(vault.descent(plan), name)(**arguments)
+
+    return call
+
+
+def of_teachers(name):
+    """A call of teachers that are there."""
+
+    def call(**arguments):
+        with Vault(TABLE, SCHEMA, BUDGET, seed=1) as vault:
+            plan = TeacherPlan(**TEACHERS, noise=60.0)
+            return getattr(vault.teachers(plan), name)(**arguments)
+
+    return call
+
+
+INPUTS = Inputs(SCHEMA)
+NETWORK = Network((INPUTS.size, 1))
+DESCENT = {
+    "inputs": INPUTS,
+    "network": NETWORK,
+    "loss": "logistic",
+    "rate": 0.5,
+    "lot": 10.0,
+    "clip": 1.0,
+    "steps": 2,
+}
+TEACHERS = {
+    "inputs": INPUTS,
+    "network": NETWORK,
+    "loss": "logistic",
+    "teachers": 2,
+    "queries": 4,
+    "batch": 2,
+    "optimiser": Optimiser(),
+    "seed": 0,
+}
 SHARE = {"share": BUDGET.whole}
 QUERIES = {
     "counts": {"cliques": [["a"]], **SHARE},
@@ -49,6 +112,8 @@ QUERIES = {
     "quantiles": {"column": "n", "probabilities": [0.5], **SHARE},
     "bounds": {"column": "n", **SHARE},
     "categories": {"column": "a", "share": BUDGET.whole.part(0.5), "delta": 1e-9},
+    "descent": {"plan": DescentPlan(**DESCENT, noise=60.0)},
+    "teachers": {"plan": TeacherPlan(**TEACHERS, noise=60.0)},
     "learn_domain": {**SHARE, "delta": 0.0},
     "choose_bins": SHARE,
     "choose_cells": {
@@ -83,6 +148,14 @@ CALLS = {
         },
     ),
     **{name: (of_vault(name), arguments) for name, arguments in QUERIES.items()},
+    "DescentPlan": (DescentPlan, DESCENT | {"noise": 9.0}),
+    "DescentPlan.within": (within(DescentPlan), DESCENT | SHARE),
+    "TeacherPlan": (TeacherPlan, TEACHERS | {"noise": 9.0}),
+    "TeacherPlan.within": (within(TeacherPlan), TEACHERS | SHARE),
+    "gradient": (of_descent("gradient"), {"parameters": np.zeros(NETWORK.size)}),
+    "keep": (of_descent("keep"), {"state": {"parameters": np.zeros(3)}}),
+    "train": (of_teachers("train"), {"rows": np.zeros((2, INPUTS.size)), "steps": 1}),
+    "votes": (of_teachers("votes"), {"rows": np.zeros((2, INPUTS.size))}),
 }
 
 EVERY = [(name, argument) for name, (_, sound) in CALLS.items() for argument in sound]

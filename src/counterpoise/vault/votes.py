@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 _BATCH_CELLS = 4_000_000
 _MOST_TEACHERS = 100_000
+_MOST_STEPS = 10_000_000
 
 # So many outputs of teachers are worked out at once.
 _OUTPUTS_AT_ONCE = 2_000_000
@@ -165,7 +166,7 @@ class Teachers(Course):
         `rows` are what the network sees of public rows, numbers a row.
         """
         against = self._checked(rows)
-        steps = whole_number("steps", steps, error=VaultError)
+        steps = whole_number("steps", steps, 1, _MOST_STEPS, VaultError)
 
         def look(storage: Storage, source: Noise) -> None:
             if self._classes is None:
