@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 from scipy import stats
 
@@ -103,7 +104,8 @@ def test_the_event_is_that_of_dp_accounting_for_the_parameters_used(rate, noise,
     plan = descent_plan(rate=rate, noise=noise, steps=steps)
     orders = [2, 3, 5, 8, 16, 32]
     accountant = RdpAccountant(orders, ADD_REMOVE)
-    accountant.compose(plan.event)
+    sampled = PoissonSampledDpEvent(rate, GaussianDpEvent(noise))
+    accountant.compose(SelfComposedDpEvent(sampled, steps))
     ours = renyi_divergence(plan.event_under(BUDGET), np.array(orders, dtype=float))
     assert np.allclose(ours, accountant._rdp, rtol=1e-6)
 

@@ -71,7 +71,7 @@ class RepeatedGaussian:
 
     >>> from counterpoise.vault.noise.entropy import SeededEntropy
     >>> RepeatedGaussian(2.0**20, SeededEntropy(1)).draw(3)
-    array([ -155953,   683214, -1110399])
+    array([1351873,  -54759,  700500])
     """
 
     def __init__(self, scale: float, entropy: Entropy, reach: float = _REACH):
