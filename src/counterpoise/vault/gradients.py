@@ -102,13 +102,16 @@ class ClippedGradients:
         found = np.zeros(self.network.size, dtype=np.int64)
         into = self.network.layers(found)
         layers = [_on_grid(*layer, self.places) for layer in self.network.layers(parameters)]
+        if len(layers) > 1:
+            layers[0] *= 0.5**self.places  # the unit of the first layer's U, once for all rows
         with np.errstate(all="ignore"):
             for start in range(0, len(lot), _ROWS_AT_ONCE):
                 some = lot[start : start + _ROWS_AT_ONCE]
                 parts = self._parts(layers, prepared, some, room)
                 for (matrix, offsets), part in zip(into, parts, strict=True):
-                    matrix += part[:, :-1].astype(np.int64)
-                    offsets += part[:, -1].astype(np.int64)
+                    exact = part.astype(np.int64)
+                    matrix += exact[:, :-1]
+                    offsets += exact[:, -1]
         return found
 
     def _parts(
@@ -117,7 +120,7 @@ class ClippedGradients:
         """The exact sum of V U^T over a lot, at each layer."""
         filled = len(lot) + -len(lot) % _FILLED_TO
         rows = room.array("rows", filled, prepared.shape[1])
-        rows[: len(lot)] = prepared[lot]
+        rows[: len(lot)] = prepared.take(lot, axis=0)
         rows[len(lot) :] = 0
         seen, units, slopes, outputs = self._forward(layers, rows, room)
         # The slope of the loss multiplies all errors of a row: it comes in with the clipping.
@@ -133,11 +136,12 @@ class ClippedGradients:
         factors = slope * np.minimum(1.0, self.clip / norms)
         factors[len(lot) :] = 0.0
         is_none = ~np.isfinite(norms)
+        has_none = bool(is_none.any())
         parts = []
         for of_layer, unit, error in zip(seen, units, errors, strict=True):
             error *= factors * (unit / self.unit)
             np.trunc(error, out=error)
-            if is_none.any():
+            if has_none:
                 error[:, is_none] = of_layer[:, is_none] = 0.0
             parts.append(error @ of_layer.T)
         return parts
@@ -154,8 +158,6 @@ class ClippedGradients:
             np.matmul(layer, seen[-1], out=made)
             if place:
                 made *= units[-1]
-            else:
-                made *= 1 / whole
             after, slope = self._activate(made, room.array(f"slope {place}", *made.shape))
             slopes.append(slope)
             # The power of two above the norm of (a, 1), which no entry exceeds.

@@ -103,20 +103,26 @@ def _cells(scale: float, reach: float) -> Cells:
     offset_bits = math.floor(math.log2(scale)) - 6
     width = 1 << offset_bits
     side = math.ceil(reach * scale / width)
-    tickets, weights = [], []
+    first = np.arange(-side, side) * width
+    # m p(x) at both ends of a cell: the law falls from zero, so no other integer has less or more.
+    ends = _dense(scale, offset_bits, np.array([first, first + width - 1]))
+    tickets = np.floor(_TICKETS * ends.min(axis=0) * (1 - _ROUNDING)).astype(np.int64)
+    # Rounded upwards by more than floating point can be off.
+    most_left = ends.max(axis=0) * (1 + _ROUNDING) - tickets / _TICKETS
+    weights = np.ceil(most_left * 2.0**_WEIGHT_PLACES * (1 + _ROUNDING)).astype(np.uint64)
     with mp.workprec(256):
-        # Computed to 2^-200 and moved by 2^-128: bounds from below, and from above.
-        below, above = 1 - mp.ldexp(1, -128), 1 + mp.ldexp(1, -128)
-        for cell in range(-side, side):
-            ends = _probability(scale, cell * width), _probability(scale, (cell + 1) * width - 1)
-            tickets.append(int(mp.floor(_TICKETS * width * min(ends) * below)))
-            most_left = width * max(ends) - mp.mpf(tickets[-1]) / _TICKETS
-            weights.append(int(mp.ceil(mp.ldexp(most_left * above, _WEIGHT_PLACES))))
-        tails = _tail_weight(scale, side * width)
-        weights.append(int(mp.ceil(mp.ldexp(tails * above, _WEIGHT_PLACES))))
+        tails = _tail_weight(scale, side * width) * (1 + mp.ldexp(1, -128))
+        weights = np.append(weights, np.uint64(int(mp.ceil(mp.ldexp(tails, _WEIGHT_PLACES)))))
     drawn = np.full(_TICKETS, _LEFT_OVER, dtype=np.int16)
-    drawn[: sum(tickets)] = np.repeat(np.arange(-side, side), tickets)
-    return Cells(scale, offset_bits, drawn, np.array(tickets), np.array(weights, dtype=np.uint64))
+    drawn[: tickets.sum()] = np.repeat(np.arange(-side, side), tickets)
+    return Cells(scale, offset_bits, drawn, tickets, weights)
+
+
+def _dense(scale: float, offset_bits: int, values: np.ndarray) -> np.ndarray:
+    """m p(x), to a few parts in 10^14."""
+    found: np.ndarray = np.exp(-0.5 * (values / scale) ** 2)
+    found *= 2.0**offset_bits / (scale * math.sqrt(2 * math.pi))
+    return found
 
 
 def _probability(scale: float, value: int) -> mp.mpf:
@@ -149,8 +155,7 @@ def _accepted(cells: Cells, chosen: np.ndarray, values: np.ndarray, entropy: Ent
     in_tail = chosen == len(cells.tickets)
     chosen = np.where(in_tail, 0, chosen)
     # ratio = m r(x) 2^60 / weight, for m r(x) = m p(x) - n_c / 65,536
-    dense = np.exp(-0.5 * (values / cells.scale) ** 2)
-    dense *= 2.0**cells.offset_bits / (cells.scale * math.sqrt(2 * math.pi))
+    dense = _dense(cells.scale, cells.offset_bits, values)
     per_weight = 2.0**_WEIGHT_PLACES / cells.weights[chosen]
     ratios = (dense - cells.tickets[chosen] / _TICKETS) * per_weight
     chances = uniforms * 2.0**-64
