@@ -11,8 +11,9 @@ from click.testing import CliRunner
 import counterpoise as cp
 from counterpoise.cli import group
 from counterpoise.errors import CounterpoiseError
+from counterpoise.networks import Inputs, Network
 from counterpoise.synthesizers import SYNTHESIZERS
-from counterpoise.vault import Budget, MarginalError, Vault
+from counterpoise.vault import Budget, DescentPlan, MarginalError, Share, TeacherPlan, Vault
 from counterpoise.weights import WEIGHTERS
 from tests import canary
 
@@ -65,6 +66,33 @@ def test_the_search_finds_what_it_should(private_table):
     assert canary.traces_in_text("there are 90,001 rows") == ["rows"]
 
 
+def courses(vault: Vault, part: Share) -> list[object]:
+    """What comes out of a descent and of teachers, and what is left of them when closed."""
+    inputs = Inputs(vault.schema)
+    network = Network((inputs.size, 3, 1))
+    descent_plan = DescentPlan.within(
+        vault,
+        part,
+        inputs=inputs,
+        network=network,
+        loss="logistic",
+        rate=0.001,
+        lot=90.0,
+        clip=1.0,
+        steps=3,
+    )
+    teacher_plan = TeacherPlan.within(
+        vault, part, queries=5, inputs=inputs, network=network, teachers=4
+    )
+    public = np.zeros((5, inputs.size))
+    with vault.descent(descent_plan) as descent, vault.teachers(teacher_plan) as teachers:
+        gradient = descent.gradient(np.zeros(network.size))
+        teachers.train(public, 2)
+        votes = teachers.votes(public)
+        shown = [repr(descent), repr(teachers)]
+    return [gradient, votes, shown, vars(descent), vars(teachers)]
+
+
 @pytest.mark.parametrize("source", ["frame", "table.csv", "table.parquet"])
 @pytest.mark.parametrize("storage", ["memory", "duckdb"])
 def test_queries(private_table, private_files, source, storage):
@@ -90,6 +118,7 @@ def test_queries(private_table, private_files, source, storage):
             ),
             vault.select([("ill",), ("ill",)], score, part),
             vault.quantiles("wealth", [0.5, 0.9], part),
+            courses(vault, part),
             repr(vault),
             str(vault.ledger),
             vault.ledger.to_dict(),
