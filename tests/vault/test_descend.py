@@ -182,6 +182,13 @@ def test_only_a_vault_with_a_seed_gives_gradients_without_noise():
         assert vault.ledger.spends[0].query.endswith("WITHOUT NOISE")
 
 
+def test_lots_of_many_rows_are_drawn_one_at_a_time(monkeypatch):
+    monkeypatch.setattr("counterpoise.vault.descend._ROWS_IN_LOTS", 20)
+    with opened() as vault, vault.descent(descent_plan()) as descent:
+        descent.gradient(PARAMETERS)
+        assert descent._lots == []
+
+
 def test_seeds_repeat_a_descent():
     def run(seed):
         with opened(seed=seed) as vault, vault.descent(descent_plan()) as descent:
@@ -258,11 +265,25 @@ class OwnInputs(Inputs):
     pass
 
 
+class OwnNetwork(Network):
+    pass
+
+
+class OwnPlan(DescentPlan):
+    pass
+
+
+def test_a_plan_of_a_type_of_its_own_is_refused():
+    with opened() as vault, pytest.raises(VaultError, match="expected a DescentPlan"):
+        vault.descent(OwnPlan(**vars(descent_plan())))
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         ("inputs", OwnInputs(SCHEMA)),
         ("inputs", lambda rows: rows),
+        ("network", OwnNetwork(NETWORK.units)),
         ("network", Network((INPUTS.size + 1, 1))),
         ("network", Network((INPUTS.size, 2))),
         ("loss", "hinge"),

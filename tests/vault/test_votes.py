@@ -113,9 +113,9 @@ def test_every_row_goes_to_one_teacher_drawn_for_it_alone():
     changed = (one.pick(uniforms) != more.pick(uniforms)).any(axis=(1, 2))
     assert np.array_equal(changed, more.sizes != one.sizes)
     # All rows of a teacher are picked, and none of another's.
-    for teacher in range(7):
-        mine = set(more.pick(Noise(5).uniforms(7 * 500).reshape(7, 500))[teacher].ravel().tolist())
-        assert len(mine) == more.sizes[teacher]
+    picked = [set(own.ravel().tolist()) for own in more.pick(uniforms)]
+    assert [len(own) for own in picked] == more.sizes.tolist()
+    assert set().union(*picked) == set(range(60))
 
 
 def test_teachers_are_chosen_uniformly():
@@ -187,10 +187,24 @@ def test_rows_that_are_none_are_refused_and_cost_no_vote(wrong):
         assert teachers.taken == 0
 
 
+class OwnOptimiser(Optimiser):
+    pass
+
+
+class OwnPlan(TeacherPlan):
+    pass
+
+
+def test_a_plan_of_a_type_of_its_own_is_refused():
+    with opened() as vault, pytest.raises(VaultError, match="expected a TeacherPlan"):
+        vault.teachers(OwnPlan(**vars(teacher_plan())))
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         ("inputs", None),
+        ("optimiser", OwnOptimiser()),
         ("network", Network((1, 1))),
         ("teachers", 0),
         ("queries", 0),

@@ -6,11 +6,13 @@ Whatever is wrong with a question is found before it is charged.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from counterpoise.arguments import column_sets, instance_of, number_array, real_number
 from counterpoise.errors import VaultError
 from counterpoise.vault.budget import Share
+
+Kind = TypeVar("Kind")
 
 
 def share_of(value: Any) -> Share:
@@ -50,6 +52,13 @@ def feature_names(features: Any) -> tuple[str, ...]:
     if not found:
         raise VaultError("features: expected at least one feature")
     return found
+
+
+def exactly(name: str, value: Any, kind: type[Kind], expected: str) -> Kind:
+    """A value of this very type: one derived from it could look at rows in a way of its own."""
+    if type(value) is not kind:
+        raise VaultError(f"{name}: expected {expected}, not a {type(value).__name__}")
+    return value
 
 
 def require_methods(name: str, value: Any, expected: str, *methods: str) -> None:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterpoise.arguments import instance_of, number_array
+from counterpoise.arguments import number_array
 from counterpoise.errors import VaultError
+from counterpoise.vault.asked import exactly
 from counterpoise.vault.course import Course
 from counterpoise.vault.descent_plan import DescentPlan, StepNoise
 from counterpoise.vault.gradients import Workspace
@@ -32,8 +33,8 @@ _BATCH_CELLS = 4_000_000
 # precision above, which has room for all its places too.
 _LARGE = 2**28
 
-# Lots are drawn this many at a time.
-_LOTS_AT_ONCE = 64
+# Lots are drawn this many at a time, or as many as have about a million rows.
+_LOTS_AT_ONCE, _ROWS_IN_LOTS = 64, 1_000_000
 
 # Parameters beyond this could overflow on the way through a layer.
 _LARGEST_PARAMETER = 1e100
@@ -41,7 +42,7 @@ _LARGEST_PARAMETER = 1e100
 
 def descent(vault: Vault, plan: DescentPlan) -> Descent:
     """Charge all steps of a plan, and open the course that takes them."""
-    plan = instance_of("plan", plan, DescentPlan, "a DescentPlan", VaultError)
+    plan = exactly("plan", plan, DescentPlan, "a DescentPlan")
     if plan.inputs.schema != vault.schema:
         raise VaultError("plan: expected the inputs of the vault's own schema")
     if plan.noise == 0 and vault.private:
@@ -125,7 +126,7 @@ class Descent(Course):
 
 def _next_lots(rows: int, rate: float, source: Noise) -> list[np.ndarray]:
     """The lots of the next steps, drawn together: so many times the rows are one long table."""
-    lots = _LOTS_AT_ONCE if rate < 1 else 1
+    lots = max(1, min(_LOTS_AT_ONCE, int(_ROWS_IN_LOTS / (rows * rate + 1))))
     places = source.sample(rows * lots, rate)
     bounds = np.searchsorted(places, rows * np.arange(lots + 1))
     return [places[bounds[lot] : bounds[lot + 1]] - rows * lot for lot in range(lots)]

@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterpoise.arguments import instance_of, one_of, real_number, settle, whole_number
+from counterpoise.arguments import one_of, real_number, settle, whole_number
 from counterpoise.errors import BudgetError, VaultError
 from counterpoise.networks import LOSSES, Inputs, Network
-from counterpoise.vault.asked import share_of
+from counterpoise.vault.asked import exactly, share_of
 from counterpoise.vault.budget import ADD_REMOVE, Budget, Share, neighbours_name
 from counterpoise.vault.divergence import renyi_divergence
 from counterpoise.vault.events import (
@@ -208,14 +208,12 @@ class DescentPlan:
 
 def checked_inputs(value: Any) -> Inputs:
     """Inputs, and nothing that only looks like it."""
-    if type(value) is not Inputs:  # a type of one's own could look at several rows
-        raise VaultError(f"inputs: expected the Inputs of a schema, not a {type(value).__name__}")
-    return value
+    return exactly("inputs", value, Inputs, "the Inputs of a schema")
 
 
 def checked_network(value: Any, inputs: Inputs) -> Network:
     """A network from these inputs to one output."""
-    network = instance_of("network", value, Network, "a Network", VaultError)
+    network = exactly("network", value, Network, "a Network")
     if network.units[0] != inputs.size or network.units[-1] != 1:
         raise VaultError(
             f"network: expected {inputs.size} inputs, as the schema has it, and one output"

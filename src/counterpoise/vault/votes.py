@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterpoise.arguments import instance_of, number_array, one_of, settle, whole_number
+from counterpoise.arguments import number_array, one_of, settle, whole_number
 from counterpoise.errors import VaultError
 from counterpoise.networks import LOSSES, Inputs, Network, Optimiser, OptimiserState
 from counterpoise.networks.team import initial_team, team_gradient, team_outputs
-from counterpoise.vault.asked import share_of
+from counterpoise.vault.asked import exactly, share_of
 from counterpoise.vault.budget import Budget, Share
 from counterpoise.vault.course import Course
 from counterpoise.vault.descent_plan import (
@@ -90,9 +90,7 @@ class TeacherPlan:
             noise=checked_noise(self.noise),
             loss=one_of("loss", self.loss, LOSSES, VaultError),
             batch=whole_number("batch", self.batch, 1, 100_000, VaultError),
-            optimiser=instance_of(
-                "optimiser", self.optimiser, Optimiser, "an Optimiser", VaultError
-            ),
+            optimiser=exactly("optimiser", self.optimiser, Optimiser, "an Optimiser"),
             seed=whole_number("seed", self.seed, 0, error=VaultError),
         )
 
@@ -133,7 +131,7 @@ class TeacherPlan:
 
 def teachers(vault: Vault, plan: TeacherPlan) -> Teachers:
     """Charge all votes of a plan, and open the course that gives them."""
-    plan = instance_of("plan", plan, TeacherPlan, "a TeacherPlan", VaultError)
+    plan = exactly("plan", plan, TeacherPlan, "a TeacherPlan")
     if plan.inputs.schema != vault.schema:
         raise VaultError("plan: expected the inputs of the vault's own schema")
     query = f"votes of {plan.teachers:,} teachers on {plan.queries:,} rows"
