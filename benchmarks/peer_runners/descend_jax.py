@@ -1,7 +1,7 @@
 """jax-privacy's descent, compiled: python -m peer_runners.descend_jax FEATURES LOT STEPS
 
-Prints the CPU seconds of compilation, and of all steps after it. Lots are drawn by
-its Poisson sampler, padded to a multiple of 32 rows so that few shapes are compiled, as its guide
+Prints the CPU seconds of compilation, and of all steps after it. Lots are drawn by its Poisson
+sampler, and padded to a multiple of a quarter lot so that few shapes are compiled, as its guide
 advises; noise is jax's.
 """
 
@@ -52,11 +52,12 @@ def main() -> None:
     state = privatizer.init(parameters)
     sampler = batch_selection.CyclicPoissonSampling(sampling_prob=lot / ROWS, iterations=steps)
     start = time.process_time()
-    for size in range(32, 2 * lot + 1, 32):  # every shape that a lot can well have
+    multiple = lot // 4
+    for size in range(lot // 2, 3 * lot // 2 + 1, multiple):  # what a padded lot can well have
         jax.block_until_ready(update(parameters, state, rows[:size], np.zeros(size, dtype=bool)))
     first = time.process_time()
     for indices in sampler.batch_iterator(ROWS, generator):
-        padded = batch_selection.pad_to_multiple_of(indices, 32)
+        padded = batch_selection.pad_to_multiple_of(indices, multiple)
         is_padding = padded == -1
         parameters, state = update(parameters, state, rows[padded], is_padding)
     jax.block_until_ready(parameters)
