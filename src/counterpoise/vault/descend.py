@@ -139,4 +139,6 @@ def _noised(exact: np.ndarray, unit: float, noise: StepNoise, source: Noise) -> 
     half = 1 << (places - 1) if places else 0
     noised = source.repeated_gaussian((exact + half) >> places, noise.scale)
     # The sum is known up to multiples of 2^64 units, and so is the answer.
-    return (noised << places) >> places
+    noised <<= places
+    noised >>= places
+    return noised

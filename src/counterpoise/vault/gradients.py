@@ -120,7 +120,10 @@ class ClippedGradients:
         """The exact sum of V U^T over a lot, at each layer."""
         filled = len(lot) + -len(lot) % _FILLED_TO
         rows = room.array("rows", filled, prepared.shape[1])
-        rows[: len(lot)] = prepared.take(lot, axis=0)
+        if prepared.dtype == rows.dtype:
+            prepared.take(lot, axis=0, out=rows[: len(lot)], mode="clip")
+        else:
+            rows[: len(lot)] = prepared[lot]
         rows[len(lot) :] = 0
         seen, units, slopes, outputs = self._forward(layers, rows, room)
         # The slope of the loss multiplies all errors of a row: it comes in with the clipping.
@@ -148,10 +151,11 @@ class ClippedGradients:
 
     def _forward(
         self, layers: list[np.ndarray], rows: np.ndarray, room: Workspace
-    ) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray], np.ndarray]:
+    ) -> tuple[list[np.ndarray], list[np.ndarray | float], list[np.ndarray], np.ndarray]:
         """U of each layer, a row a column, in units of a power of two; slopes; outputs."""
         whole = 2.0**self.places
-        seen, units = [rows.T], [np.full(len(rows), 1 / whole)]
+        seen = [rows.T]
+        units: list[np.ndarray | float] = [1 / whole]
         slopes: list[np.ndarray] = []
         for place, layer in enumerate(layers[:-1]):
             made = room.array(f"made {place}", len(layer), len(rows))
@@ -163,8 +167,8 @@ class ClippedGradients:
             # The power of two above the norm of (a, 1), which no entry exceeds.
             tops = _powers_above(np.sqrt(_squares(after) + 1))
             scaled = room.array(f"seen {place}", len(layer) + 1, len(rows))
-            np.multiply(after, whole / tops, out=scaled[:-1])
             scaled[-1] = whole / tops
+            np.multiply(after, scaled[-1], out=scaled[:-1])
             seen.append(np.rint(scaled, out=scaled))
             units.append(tops / whole)
         return seen, units, slopes, (layers[-1] @ seen[-1])[0] * units[-1]
