@@ -390,10 +390,7 @@ def run_and_be_killed(folder, steps):
 
 
 def test_runs_that_are_killed_take_no_more_steps_than_were_paid_for(tmp_path):
-    taken = [29]
-    while taken[-1] == 29:
-        taken.append(run_and_be_killed(tmp_path, 29))
-    del taken[0]
+    taken = [run_and_be_killed(tmp_path, 29) for _ in range(8)]
     assert sum(taken) <= 200
     # A block of a fiftieth is all that each of them loses.
     assert sum(taken) >= 200 - 4 * len(taken)
