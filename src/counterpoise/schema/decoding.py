@@ -56,7 +56,7 @@ def decode(schema: Schema, codes: np.ndarray, rng: np.random.Generator) -> pd.Da
         ):
             raise SchemaError(f"column {column.name!r}: codes must be between 0 and size - 1")
     columns = {
-        column.name: _decode_column(column, codes[:, position], rng)
+        column.name: decode_column(column, codes[:, position], rng)
         for position, column in enumerate(schema)
     }
     return pd.DataFrame(columns, columns=list(schema.names))
@@ -77,23 +77,30 @@ def restore(schema: Schema, table: Any) -> pd.DataFrame:
     return restored
 
 
-def _decode_column(column: Column, codes: np.ndarray, rng: np.random.Generator) -> Any:
+def decode_column(column: Column, codes: np.ndarray, rng: np.random.Generator) -> Any:
+    """The values of one column with these codes, of the type that it has in a table."""
     nulls = codes == column.cells
     if not column.is_numeric:
         if column.grouping is not None:
             codes = draw_places(column.grouping, np.where(nulls, 0, codes), rng)
-        return _categories(column, codes, nulls)
+        return typed_categories(column, codes, nulls)
     codes = np.where(nulls, 0, codes)
     if column.kind == "continuous":
         values = _draw_floats(column, codes, rng)
-        values[nulls] = np.nan
-        return values
-    if column.shape is not None:
+    elif column.shape is not None:
         values = draw_within(column, codes, rng)
     else:
         # Every integer of a bin is as likely as any other.
         edges = column.edges
         values = rng.integers(edges[codes], edges[codes + 1])
+    return typed_numbers(column, values, nulls)
+
+
+def typed_numbers(column: Column, values: np.ndarray, nulls: np.ndarray) -> Any:
+    """Values on the numeric scale as a table has them: floats, integers, dates, moments."""
+    if column.kind == "continuous":
+        values[nulls] = np.nan
+        return values
     if column.kind == "integer":
         return _integers(values, nulls, column.nullable)
     return _moments(column, values, nulls)
@@ -122,7 +129,8 @@ def _draw_floats(column: Column, codes: np.ndarray, rng: np.random.Generator) ->
     return values if column.step is None else on_step(column, values, codes)
 
 
-def _categories(column: Column, places: np.ndarray, nulls: np.ndarray) -> Any:
+def typed_categories(column: Column, places: np.ndarray, nulls: np.ndarray) -> Any:
+    """The categories at places of the list, as a table has them."""
     assert column.categories is not None
     if column.kind == "ordinal" or column.category_type == "string":
         return pd.Categorical.from_codes(
@@ -150,7 +158,7 @@ def _restored(column: Column, values: pd.Series) -> Any:
             places = known[values.cat.codes.to_numpy()]
         else:
             places = _places(listed, values)
-        return _categories(column, places, places == listed.cells)
+        return typed_categories(column, places, places == listed.cells)
     values = plain(values)
     nulls = nulls_of(values)
     if column.kind in ("date", "datetime"):

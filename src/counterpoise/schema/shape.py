@@ -165,16 +165,26 @@ def spread_out(column: Column, units: np.ndarray) -> np.ndarray:
     Bounds may be generous; all but a few rows at either end, as the shape tells it, are then
     spread over the whole of the unit box. What lies further out is at its edge.
     """
+    low, high = spread_ends(column)
+    return np.asarray(np.clip((units - low) / (high - low), 0.0, 1.0))
+
+
+def spread_ends(column: Column) -> tuple[float, float]:
+    """Between which places of its bounds the rows of a column are spread out; all without a shape.
+
+    >>> from counterpoise.schema import Column
+    >>> spread_ends(Column.integer("age", 0, 50))
+    (0.0, 1.0)
+    """
     shape = column.shape
-    assert shape is not None
+    if shape is None or column.high == column.low:
+        return 0.0, 1.0
     edges = np.array([number(edge) for edge in shape.edges], dtype=float)
     ranks = np.append(0.0, np.cumsum(shape.shares)) / np.sum(shape.shares)
     low, high = np.interp(
         [BEYOND, 1 - BEYOND], ranks, (edges - column.low) / float(column.high - column.low)
     )
-    if not high > low:
-        return units
-    return np.asarray(np.clip((units - low) / (high - low), 0.0, 1.0))
+    return (float(low), float(high)) if high > low else (0.0, 1.0)
 
 
 def places_within(column: Column, cells: np.ndarray, units: np.ndarray) -> np.ndarray:
