@@ -18,7 +18,7 @@ from counterpoise.registry import plugins
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-SYNTHESIZERS = ("aim", "histogram", "independent", "marginals", "mst", "privbayes")
+SYNTHESIZERS = ("aim", "dp-mmd", "histogram", "independent", "marginals", "mst", "privbayes")
 WEIGHTERS = ("logistic", "logistic-outputs", "moments", "uniform")
 
 

@@ -47,7 +47,7 @@ class CodeMixture:
 
     def draw_noise(self, rows: int, generator: np.random.Generator) -> np.ndarray:
         """Noise for so many rows."""
-        return generator.standard_normal((rows, self.noise))
+        return generator.standard_normal((rows, self.noise), dtype=np.float32)
 
     def chances(self, parameters: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """For each row of noise the chances of all codes, column after column."""

@@ -1,6 +1,7 @@
 """Synthesizers: models of a private table, fitted on a vault's noised answers alone."""
 
 from counterpoise.synthesizers.aim import Aim, AimModel
+from counterpoise.synthesizers.dp_mmd import DpMmd, DpMmdModel
 from counterpoise.synthesizers.histogram import Histogram
 from counterpoise.synthesizers.independent import Independent, IndependentModel
 from counterpoise.synthesizers.marginal_model import MarginalAnswer, MarginalModel
@@ -13,6 +14,8 @@ __all__ = [
     "SYNTHESIZERS",
     "Aim",
     "AimModel",
+    "DpMmd",
+    "DpMmdModel",
     "Histogram",
     "Independent",
     "IndependentModel",

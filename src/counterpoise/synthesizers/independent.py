@@ -17,7 +17,7 @@ from counterpoise.schema import Schema
 from counterpoise.synthesizers.graphical.sampling import rounded_counts
 from counterpoise.synthesizers.marginal_model import MarginalAnswer
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
-from counterpoise.synthesizers.redraw import Remeasurement, Table, rake
+from counterpoise.synthesizers.redraw import Remeasurement, redraw_columns
 from counterpoise.vault import REPLACE, NoisyCounts, Share, Vault
 
 
@@ -34,7 +34,7 @@ class Independent:
             vault.schema,
             tuple(table.values for table in measured),
             deviation=measured[0].deviation,
-            rows=_total(vault, measured),
+            rows=pooled_rows(vault, measured),
             private=vault.private,
         )
 
@@ -86,18 +86,7 @@ class IndependentModel:
     ) -> np.ndarray:
         """The base weights of rows, a column a replicate, as rows of redrawn counts have them."""
         again = Remeasurement(codes, resample, weights, float(self.rows), generator)
-        chances = self.probabilities
-        tables = [
-            Table(cells, len(part), self.deviation)
-            for cells, part in zip(codes.T, chances, strict=True)
-        ]
-        counts = self.rows * np.concatenate(chances)[:, None] + again.shifts(tables)
-        ends = np.cumsum([table.size for table in tables])[:-1]
-        redrawn = [
-            len(base) * np.stack([_probabilities(column) for column in part.T], axis=1)
-            for part in np.split(counts, ends)
-        ]
-        return rake(base.astype(np.float32), list(codes.T), redrawn)
+        return redraw_columns(again, self.probabilities, self.deviation, _probabilities, base)
 
     def to_arrays(self) -> Mapping[str, np.ndarray]:
         """The noisy counts, by column number, and their noise."""
@@ -120,7 +109,7 @@ def _probabilities(noisy: np.ndarray) -> np.ndarray:
     return positive / total if total > 0 else np.full(noisy.size, 1 / noisy.size)
 
 
-def _total(vault: Vault, measured: list[NoisyCounts]) -> int:
+def pooled_rows(vault: Vault, measured: Sequence[NoisyCounts]) -> int:
     """The number of rows: public, or pooled from the tables' sums, of variance ~ their cells."""
     if vault.budget.neighbours is REPLACE:
         return max(1, vault.total().value)

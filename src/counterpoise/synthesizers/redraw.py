@@ -8,7 +8,7 @@ fresh noise of the known deviation comes on top. All of it is post-processing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,30 @@ class Remeasurement:
         )
         found += scale * (counted - before[:, None])
         return found
+
+
+def redraw_columns(
+    again: Remeasurement,
+    chances: Sequence[np.ndarray],
+    deviation: float,
+    to_chances: Callable[[np.ndarray], np.ndarray],
+    base: np.ndarray,
+) -> np.ndarray:
+    """The base weights of rows, a column a replicate, as rows of redrawn single columns have them.
+
+    `to_chances` makes the distribution of a column of its noisy shares.
+    """
+    tables = [
+        Table(cells, len(part), deviation)
+        for cells, part in zip(again.codes.T, chances, strict=True)
+    ]
+    shares = np.concatenate(chances)[:, None] + again.shifts(tables) / again.population
+    ends = np.cumsum([table.size for table in tables])[:-1]
+    redrawn = [
+        len(base) * np.stack([to_chances(column) for column in part.T], axis=1)
+        for part in np.split(shares, ends)
+    ]
+    return rake(base.astype(np.float32), list(again.codes.T), redrawn)
 
 
 def cell_totals(cells: np.ndarray, size: int, weights: np.ndarray) -> np.ndarray:
