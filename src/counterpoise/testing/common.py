@@ -27,9 +27,11 @@ from counterpoise.testing.trials import (
     Trial,
     fitted,
     needs_delta,
+    needs_seed,
     opened,
     refused_unasked,
     saved_and_read,
+    seeds_of,
 )
 from counterpoise.vault import Budget
 
@@ -80,10 +82,28 @@ def spends_its_share(trial: Trial) -> None:
             require(spent == 0, f"it is free and spent epsilon {spent:.4g}")
             continue
         require(spent <= budget.epsilon, f"it spent epsilon {spent:.4g} of {budget.epsilon:g}")
+        if needs_seed(trial.method):
+            continue  # no charge would be enough for what it looks at
         require(
             spent >= LEAST_PART_USED * budget.epsilon,
             f"it spent no more than epsilon {spent:.4g} of {budget.epsilon:g} under {budget}",
         )
+
+
+def refuses_a_private_vault_without_noise(trial: Trial) -> None:
+    """A method that looks without noise has the mark `needs_seed`, and refuses any other vault."""
+    for seed in (None, 3):
+        with opened(usual_rows(300), SCHEMA, USUAL, seed) as vault:
+            try:
+                trial.fit(vault, USUAL.whole)
+            except MethodError:
+                require(needs_seed(trial.method) and seed is None, f"it refused the seed {seed}")
+                require(vault.ledger.spends == (), "it was charged before it refused")
+            else:
+                marked = needs_seed(trial.method) and seed is None
+                require(not marked, "it has the mark, and was fitted without a seed")
+                quiet = [spend.query for spend in vault.ledger.spends if "NOISE" in spend.query]
+                require(not quiet or needs_seed(trial.method), f"it asked for {quiet}, unmarked")
 
 
 def leaves_the_rest(trial: Trial) -> None:
@@ -108,7 +128,7 @@ def refuses_a_pure_budget_unasked(trial: Trial) -> None:
 
 def is_charged_for_every_fit(trial: Trial) -> None:
     """A second fit is charged again, and refused where the budget no longer pays for it."""
-    if trial.is_free:
+    if trial.is_free or needs_seed(trial.method):
         return
     with opened(usual_rows(300), SCHEMA, USUAL) as vault:
         trial.fit(vault, USUAL.whole.part(0.4))
@@ -125,7 +145,7 @@ def is_charged_for_every_fit(trial: Trial) -> None:
 
 def stamps_what_a_seed_made(trial: Trial) -> None:
     """A model says in `private` whether its noise was; a vault with a seed makes it False."""
-    for seed in (None, 3):
+    for seed in seeds_of(trial, 3):
         model = fitted(trial, usual_rows(300), SCHEMA, USUAL, seed).model
         said = getattr(model, "private", None)
         if said is None and trial.is_free:
@@ -233,7 +253,7 @@ def is_the_same_when_read_back(trial: Trial) -> None:
 
 def keeps_its_mark(trial: Trial) -> None:
     """Whether a model is private is still known after it was saved and read back."""
-    for seed in (None, 3):
+    for seed in seeds_of(trial, 3):
         model = fitted(trial, usual_rows(300), SCHEMA, USUAL, seed).model
         again = saved_and_read(trial, model)
         if again is not None:
@@ -266,15 +286,17 @@ def fails_without_private_values(trial: Trial) -> None:
 
 def makes_a_release(trial: Trial) -> None:
     """A release made with the method is within its budget, private, and can be saved and loaded."""
+    seed = 3 if needs_seed(trial.method) else None
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore", CounterpoiseWarning)
         made = counterpoise.release(
             usual_rows(1000), SCHEMA, 4.0, 1e-6, rows=60, replicates=2, progress=False,
-            **trial.release_options(),
+            seed=seed, **trial.release_options(),
         )  # fmt: skip
         loaded = counterpoise.load(made.save(Path(folder) / "release"))
         ledger = loaded.ledger
-        require(ledger.private and ledger.epsilon_spent <= 4, "the release is not private")
+        require(ledger.private == (seed is None), f"with the seed {seed} it says {ledger.private}")
+        require(ledger.epsilon_spent <= 4, f"the release spent {ledger.epsilon_spent:.4g} of 4")
         pd.testing.assert_frame_equal(loaded.table, made.table)
 
 
@@ -283,6 +305,7 @@ COMMON = (
     is_made_without_parameters,
     asks_by_public_queries,
     spends_its_share,
+    refuses_a_private_vault_without_noise,
     leaves_the_rest,
     refuses_a_pure_budget_unasked,
     is_charged_for_every_fit,

@@ -237,6 +237,16 @@ def needs_delta(method: Any) -> bool:
     return bool(getattr(method, "needs_delta", False)) or noise == "gaussian"
 
 
+def needs_seed(method: Any) -> bool:
+    """Whether a method says that it looks without noise, and so only into a vault with a seed."""
+    return bool(getattr(method, "needs_seed", False))
+
+
+def seeds_of(trial: Trial, seed: int) -> tuple[int | None, ...]:
+    """The system's randomness and a seed; the seed alone for a method that needs one."""
+    return (seed,) if needs_seed(trial.method) else (None, seed)
+
+
 def _kind(method: Any) -> Any:
     kind = model_type(type(method))
     if kind is None or not hasattr(kind, "from_arrays"):
