@@ -7,8 +7,9 @@ import pytest
 from counterpoise.errors import BudgetError, MethodError
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import DpMmd
-from counterpoise.synthesizers.dp_mmd import DpMmdModel, nearest_chances
+from counterpoise.synthesizers.dp_mmd import DpMmdModel
 from counterpoise.synthesizers.embedding import Embedding, shrink
+from counterpoise.synthesizers.shares import nearest_chances
 from counterpoise.vault import Budget, Vault
 
 SCHEMA = Schema(
@@ -19,6 +20,7 @@ SCHEMA = Schema(
         Column.boolean("ill"),
     ]
 )
+BUDGET = Budget(3.0, 1e-6)
 
 
 def table(rows, seed=0):
@@ -31,9 +33,9 @@ def table(rows, seed=0):
     return pd.DataFrame({"group": np.array(["a", "b", "c"])[group], "x": x, "y": y, "ill": ill})
 
 
-def fitted(rows=3000, budget=Budget(3.0, 1e-6), method=DpMmd(), **options):
-    with Vault(table(rows), SCHEMA, budget, seed=1, **options) as vault:
-        return method.fit(vault, budget.whole), vault.ledger
+def fitted(rows=3000, budget=BUDGET):
+    with Vault(table(rows), SCHEMA, budget, seed=1) as vault:
+        return DpMmd().fit(vault, budget.whole), vault.ledger
 
 
 def chances():

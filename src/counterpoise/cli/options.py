@@ -18,7 +18,20 @@ from counterpoise.registry import plugins
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-SYNTHESIZERS = ("aim", "dp-mmd", "histogram", "independent", "marginals", "mst", "privbayes")
+SYNTHESIZERS = (
+    "aim",
+    "cgan",
+    "dp-mmd",
+    "dpcgan",
+    "dpgan",
+    "gan",
+    "histogram",
+    "independent",
+    "marginals",
+    "mst",
+    "pategan",
+    "privbayes",
+)
 WEIGHTERS = ("logistic", "logistic-outputs", "moments", "uniform")
 
 

@@ -15,10 +15,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterpoise.schema import Schema
-from counterpoise.synthesizers import Aim, Histogram, Independent, Marginals, Mst, PrivBayes
+from counterpoise.synthesizers import (
+    Aim,
+    DpMmd,
+    Histogram,
+    Independent,
+    Marginals,
+    Mst,
+    PateGan,
+    PrivBayes,
+)
 from counterpoise.synthesizers.aim import NOISE_A_CELL, USEFUL_NOISE
+from counterpoise.synthesizers.embedding import MOST_FUNCTIONS
+from counterpoise.synthesizers.gan import AdversarialMethod
 from counterpoise.synthesizers.graphical import Domain
 from counterpoise.synthesizers.graphical.cost import predict_cost
+from counterpoise.synthesizers.pategan import STEP_ROWS
 from counterpoise.synthesizers.workload import all_cliques
 from counterpoise.weights.calibration import FIRST_ROWS
 from counterpoise.weights.many_calibrations import PART_ROWS
@@ -37,6 +49,9 @@ SECONDS_TO_START = 0.05
 SECONDS_A_READ_VALUE = 6e-7
 # Counting one table: a part for each row, and a part for the call.
 SECONDS_A_COUNTED_ROW, SECONDS_A_TABLE = 2.5e-8, 2e-4
+# Networks: a weight of theirs for a row, there and back; a step by itself; and a private row's
+# product of two columns' functions.
+SECONDS_A_WEIGHT, SECONDS_A_STEP, SECONDS_A_PRODUCT = 1e-9, 4e-4, 1.5e-8
 # The weights: a feature of a row, worked out and whitened; one against another, over all rows; and
 # the same over the rows that the search for the softness takes.
 SECONDS_A_FEATURE, SECONDS_A_PAIR, SECONDS_A_SEARCHED_PAIR = 4e-8, 2e-10, 8e-10
@@ -68,7 +83,7 @@ def synthesizer_cost(
     """
     domain = Domain(schema.names, schema.sizes)
     columns, names = len(schema), schema.names
-    tables, fits = columns, 1
+    tables, fits, training = columns, 1, 0.0
     # The pairs of a chain stand for the model that a method will choose.
     cliques: list[tuple[str, ...]] = [*itertools.pairwise(names)] or [names]
     match method:
@@ -89,6 +104,9 @@ def synthesizer_cost(
             tables = math.comb(columns, min(method.degree, columns))
         case Independent():
             cliques = [(name,) for name in names]
+        case DpMmd() | AdversarialMethod() | PateGan():
+            cliques = [(name,) for name in names]
+            training = _training_seconds(method, schema, private_rows)
         case _:
             return None
     model = predict_cost(domain, cliques)
@@ -96,9 +114,29 @@ def synthesizer_cost(
     reading = SECONDS_A_READ_VALUE * columns * (private_rows + rows) / 2
     read = min(private_rows * columns, MOST_READ_VALUES)
     return Cost(
-        SECONDS_TO_START + reading + counting + fits * model.seconds,
+        SECONDS_TO_START + reading + counting + fits * model.seconds + training,
         BYTES_TO_START + BYTES_A_READ_VALUE * read + model.bytes,
     )
+
+
+def _training_seconds(
+    method: DpMmd | AdversarialMethod | PateGan, schema: Schema, private_rows: int
+) -> float:
+    """What the steps of a network take, and a look at the products of private rows."""
+    outputs = sum(schema.sizes)
+    weights = method.hidden * (method.noise + method.hidden + outputs)
+    if isinstance(method, DpMmd):
+        products = private_rows * min(outputs, MOST_FUNCTIONS) ** 2 / 2
+        a_step = SECONDS_A_STEP + SECONDS_A_WEIGHT * method.rows * weights
+        return method.steps * a_step + SECONDS_A_PRODUCT * products
+    if isinstance(method, PateGan):
+        # Each round every private row is seen about as often as its teacher takes steps.
+        teaching = private_rows * method.teacher_steps * outputs * method.critic_hidden
+        making = method.steps * (SECONDS_A_STEP + SECONDS_A_WEIGHT * STEP_ROWS * weights)
+        return method.rounds * (making + SECONDS_A_WEIGHT * teaching)
+    a_row = weights * method.generator_steps + outputs * method.critic_hidden
+    a_step = SECONDS_A_STEP * (1 + method.generator_steps)
+    return method.steps * (a_step + SECONDS_A_WEIGHT * method.lot * a_row)
 
 
 def held_bytes(schema: Schema, private_rows: int, rows: int) -> int:

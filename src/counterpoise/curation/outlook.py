@@ -25,13 +25,16 @@ from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import (
     SYNTHESIZERS,
     Aim,
+    DpMmd,
     Histogram,
     Independent,
     Marginals,
     Mst,
+    PateGan,
     PrivBayes,
 )
-from counterpoise.vault import MOST_BINS, REPLACE, Share, count_noise, most_codes
+from counterpoise.synthesizers.gan import ROWS_PART, TARGET_PART, AdversarialMethod
+from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, count_noise, most_codes
 from counterpoise.vault.cells import WHERE_PART
 from counterpoise.weights import WEIGHTERS, Moments, Uniform
 
@@ -200,6 +203,15 @@ def _asked_by_synthesizer(method: Any, share: Share) -> str:
         return f"{law} counts of every combination of all columns"
     if isinstance(method, Independent | Marginals):
         return f"{law} counts, all in one query"
+    if isinstance(method, DpMmd):
+        return f"{law} counts of every column, then one {law} sum of products of pairs"
+    if isinstance(method, PateGan):
+        votes = method.rounds * method.votes
+        return f"the number of rows, then {law} votes of teachers on {votes:,} rows"
+    if isinstance(method, AdversarialMethod):
+        first = f"{law} counts of the target" if method.is_given else "the number of rows"
+        noise = f"{law} gradients" if method.is_noised else "gradients WITHOUT NOISE"
+        return f"{first}, then {noise}, {method.steps:,} steps in all"
     return "what the method asks within its share"
 
 
@@ -215,6 +227,12 @@ def _first_counts(method: Any, schema: Schema, share: Share) -> tuple[Share, int
             return share.part(0.7), columns
         case Independent():
             return share, columns
+        case DpMmd():
+            return (share if columns == 1 else share.part(method.counts_part)), columns
+        case PateGan():
+            return share.part(ROWS_PART), 1
+        case AdversarialMethod():
+            return share.part(TARGET_PART if method.is_given else ROWS_PART), 1
         case Histogram():
             return share, 1
         case Marginals():

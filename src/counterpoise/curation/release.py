@@ -35,6 +35,7 @@ from counterpoise.curation.work import Work, open_work
 from counterpoise.formulas.questions import Question
 from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
 from counterpoise.synthesizers.obedience import draw
+from counterpoise.synthesizers.progress import watched
 from counterpoise.vault import REPLACE, Budget, seal
 from counterpoise.weights import WEIGHTERS, Weighter
 
@@ -122,7 +123,9 @@ def _run(
             settle_schema(vault, plan, kept)
         plan = settle_shares(vault, plan, kept)
         said("synthesizer", 0.05)
-        model = fit_synthesizer(vault, plan, kept)
+        # Of a long fit, what is done: the stage has this part of the whole bar.
+        with watched(lambda done: said("synthesizer", 0.05 + 0.45 * done)):
+            model = fit_synthesizer(vault, plan, kept)
         said("sampling", 0.5)
         rows = min(model.rows, MOST_DRAWN) if plan.rows is None else plan.rows
         released = plan.released.as_released().with_modelled(vault.schema).settled

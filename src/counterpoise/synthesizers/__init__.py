@@ -2,11 +2,13 @@
 
 from counterpoise.synthesizers.aim import Aim, AimModel
 from counterpoise.synthesizers.dp_mmd import DpMmd, DpMmdModel
+from counterpoise.synthesizers.gan import Cgan, DpCgan, DpGan, Gan, GanModel
 from counterpoise.synthesizers.histogram import Histogram
 from counterpoise.synthesizers.independent import Independent, IndependentModel
 from counterpoise.synthesizers.marginal_model import MarginalAnswer, MarginalModel
 from counterpoise.synthesizers.marginals import Marginals
 from counterpoise.synthesizers.mst import Mst
+from counterpoise.synthesizers.pategan import PateGan
 from counterpoise.synthesizers.privbayes import PrivBayes
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, Model, Synthesizer
 
@@ -14,8 +16,13 @@ __all__ = [
     "SYNTHESIZERS",
     "Aim",
     "AimModel",
+    "Cgan",
+    "DpCgan",
+    "DpGan",
     "DpMmd",
     "DpMmdModel",
+    "Gan",
+    "GanModel",
     "Histogram",
     "Independent",
     "IndependentModel",
@@ -24,6 +31,7 @@ __all__ = [
     "Marginals",
     "Model",
     "Mst",
+    "PateGan",
     "PrivBayes",
     "Synthesizer",
 ]

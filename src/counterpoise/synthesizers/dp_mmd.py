@@ -31,6 +31,7 @@ from counterpoise.synthesizers.independent import pooled_rows
 from counterpoise.synthesizers.marginal_model import MarginalAnswer
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
 from counterpoise.synthesizers.redraw import Remeasurement, redraw_columns
+from counterpoise.synthesizers.shares import nearest_chances
 from counterpoise.vault import Share, Vault
 
 START = 3.0
@@ -283,16 +284,3 @@ class DpMmdModel:
 def _aligned(right: np.ndarray, left: np.ndarray) -> np.ndarray:
     """The chances of one column more, beside those of combinations."""
     return right.reshape(len(right), *(1,) * (left.ndim - 1), -1)
-
-
-def nearest_chances(shares: np.ndarray) -> np.ndarray:
-    """The distribution that is nearest to noisy shares: all lowered alike, and none below zero.
-
-    >>> nearest_chances(np.array([0.9, 0.4, -0.2]))
-    array([0.75, 0.25, 0.  ])
-    """
-    order = np.sort(shares)[::-1]
-    lowered = (np.cumsum(order) - 1) / np.arange(1, len(order) + 1)
-    level = lowered[np.flatnonzero(order > lowered)[-1]]
-    found: np.ndarray = np.maximum(shares - level, 0.0)
-    return found

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from counterpoise.errors import MethodError
 from counterpoise.synthesizers import Synthesizer
 from counterpoise.testing.common import COMMON
 from counterpoise.testing.rules import hold_all, require, rules_of
@@ -77,7 +78,10 @@ def says_how_many_rows(trial: SynthesizerTrial) -> None:
     for rows in (0, 300):
         said = fitted(trial, usual_rows(rows), SCHEMA, USUAL).model.rows
         require(isinstance(said, int | np.integer) and said >= 1, f"`rows` is {said!r}")
-    said = fitted(trial, usual_rows(300), SCHEMA, Budget(1.0, 1e-6, "replace")).model.rows
+    try:
+        said = fitted(trial, usual_rows(300), SCHEMA, Budget(1.0, 1e-6, "replace")).model.rows
+    except MethodError:
+        return  # a method may have no account under replace-one
     require(said == 300, f"of 300 public rows it says {said!r}")
 
 

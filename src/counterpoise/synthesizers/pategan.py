@@ -1,0 +1,158 @@
+"""PATE-GAN: a generator whose critic is a student of teachers that never leave the vault.
+
+Teachers, each with its own private rows, are trained behind the boundary to tell these from made
+rows, and vote on made rows; the votes come out with noise (Jordon, Yoon and van der Schaar 2019,
+accounted for without looking at how the teachers agree). The student sees made rows and noisy
+votes alone, and the generator learns from the student. A vote is used as it is, not rounded to a
+label: the slope of the student's loss is linear in it, so noise averages out of the student as the
+rows become many. Rounds follow each other: made rows, teachers, votes, student, generator.
+
+Charge: the number of rows, where it is private, then one Gaussian event a row voted on, all of them
+in advance. Under either neighbouring relation; delta > 0. The student is part of the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from counterpoise.arguments import real_number, settle, whole_number
+from counterpoise.errors import BudgetError
+from counterpoise.networks import Inputs, Network, Optimiser
+from counterpoise.networks.generator import RowGenerator
+from counterpoise.synthesizers.adversarial import toward
+from counterpoise.synthesizers.gan import CRITIC_ACTIVATION, GanModel, pay_for_rows
+from counterpoise.synthesizers.progress import report
+from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
+from counterpoise.vault import Share, TeacherPlan, Vault
+
+# Rows that the generator makes in each of its steps.
+STEP_ROWS = 128
+# Votes of so many rounds ago count half.
+HALF_LIFE = 3
+# The student is pulled to zero by this much in each step: noise alone is not to grow.
+PULL = 0.01
+
+
+@SYNTHESIZERS.register("pategan")
+@dataclass(frozen=True)
+class PateGan:
+    """A generator trained against the student of private teachers.
+
+    A teacher has `rows_a_teacher` private rows on average. In each of `rounds` the teachers are
+    trained for `teacher_steps`, vote on `votes` rows, and student and generator take `steps` each.
+    `noise` is how many random numbers a row is made of; `hidden` and `critic_hidden` are the units
+    of the generator's two hidden layers and of the one that teachers and the student have.
+    """
+
+    rounds: int = 100
+    votes: int = 16
+    rows_a_teacher: int = 5
+    teacher_steps: int = 4
+    steps: int = 4
+    critic_rate: float = 0.03
+    generator_rate: float = 0.005
+    noise: int = 16
+    hidden: int = 64
+    critic_hidden: int = 16
+    seed: int = 0
+
+    needs_delta = True
+
+    def __post_init__(self) -> None:
+        wholes = {
+            name: whole_number(name, getattr(self, name), most=100_000)
+            for name in ("rounds", "votes", "rows_a_teacher", "teacher_steps", "steps", "noise")
+        }
+        settle(
+            self,
+            **wholes,
+            critic_rate=real_number("critic_rate", self.critic_rate, "a positive number", above=0),
+            generator_rate=real_number(
+                "generator_rate", self.generator_rate, "a positive number", above=0
+            ),
+            hidden=whole_number("hidden", self.hidden, most=10_000),
+            critic_hidden=whole_number("critic_hidden", self.critic_hidden, most=10_000),
+            seed=whole_number("seed", self.seed, 0),
+        )
+
+    def fit(self, vault: Vault, share: Share) -> GanModel:
+        """Count the rows, then vote and train; charges the whole share."""
+        check_request(vault, share)
+        if share.pure:
+            raise BudgetError(
+                "pategan: Gaussian noise needs delta > 0: state a delta, such as 1e-9"
+            )
+        rows, _, rest = pay_for_rows(vault, share, None)
+        inputs = Inputs(vault.schema)
+        maker = RowGenerator(inputs, self.noise, (self.hidden, self.hidden))
+        student = Network((inputs.size, self.critic_hidden, 1), CRITIC_ACTIVATION)
+        plan = TeacherPlan.within(
+            vault,
+            rest,
+            queries=self.rounds * self.votes,
+            inputs=inputs,
+            network=student,
+            teachers=max(2, min(rows // self.rows_a_teacher, 1000)),
+            batch=max(self.rows_a_teacher, 4),
+            optimiser=Optimiser("adam", self.critic_rate),
+            seed=self.seed,
+        )
+        parameters, critic = self._train(vault, plan, maker, student)
+        return GanModel(
+            vault.schema, maker, parameters, None, student, critic, "logistic", rows, vault.private
+        )
+
+    def _train(
+        self, vault: Vault, plan: TeacherPlan, maker: RowGenerator, student: Network
+    ) -> tuple[np.ndarray, np.ndarray]:
+        generator = np.random.default_rng(self.seed)
+        parameters, critic = maker.network.initial(generator), student.initial(generator)
+        rule = Optimiser("adam", self.generator_rate, memory=0.5, square_memory=0.99)
+        memory = rule.start(len(parameters))
+        seen: list[np.ndarray] = []
+        shares: list[np.ndarray] = []
+        average = np.zeros_like(parameters)
+        late = [place for place in range(self.rounds) if place >= self.rounds // 2]
+        with vault.teachers(plan) as teachers:
+            for place in range(self.rounds):
+                made = maker.make(parameters, max(self.votes, STEP_ROWS), generator).inputs
+                teachers.train(made, self.teacher_steps)
+                seen.append(made[: self.votes])
+                shares.append(teachers.votes(seen[-1]) / plan.teachers)
+                critic = self._taught(student, critic, seen, shares)
+                for _ in range(self.steps):
+                    drawn = maker.make(parameters, STEP_ROWS, generator)
+                    slopes = toward(student, critic, "logistic", drawn.inputs)
+                    gradient = maker.gradient(parameters, drawn, slopes)
+                    parameters, memory = rule.step(parameters, gradient, memory)
+                if place in late:
+                    average += parameters / len(late)
+                report((place + 1) / self.rounds)
+        return average, critic
+
+    def _taught(
+        self,
+        student: Network,
+        parameters: np.ndarray,
+        seen: list[np.ndarray],
+        shares: list[np.ndarray],
+    ) -> np.ndarray:
+        """The student after some steps on the rows and the noisy votes of all rounds."""
+        rows, targets = np.concatenate(seen), np.concatenate(shares)
+        # Teachers have met later generators: their votes on late rows tell more of them.
+        ages = np.repeat(np.arange(len(seen)), [len(part) for part in seen])
+        weights = 0.5 ** ((len(seen) - 1 - ages) / HALF_LIFE)
+        weights /= weights.sum()
+        rule = Optimiser("adam", self.critic_rate)
+        state = rule.start(len(parameters))
+        for _ in range(self.steps):
+            passed = student.forward(parameters, rows)
+            # The slope of the cross-entropy, also of a share beyond 0 and 1.
+            slopes = weights[:, None] * (expit(passed.outputs) - targets[:, None])
+            errors = student.backward(parameters, passed, slopes)
+            gradient = student.gradient(passed, errors) + PULL * parameters
+            parameters, state = rule.step(parameters, gradient, state)
+        return parameters
