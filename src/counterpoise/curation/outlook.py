@@ -207,11 +207,11 @@ def _asked_by_synthesizer(method: Any, share: Share) -> str:
         return f"{law} counts of every column, then one {law} sum of products of pairs"
     if isinstance(method, PateGan):
         votes = method.rounds * method.votes
-        return f"the number of rows, then {law} votes of teachers on {votes:,} rows"
+        return f"the number of rows, then {law} votes of teachers on up to {votes:,} rows"
     if isinstance(method, AdversarialMethod):
         first = f"{law} counts of the target" if method.is_given else "the number of rows"
         noise = f"{law} gradients" if method.is_noised else "gradients WITHOUT NOISE"
-        return f"{first}, then {noise}, {method.steps:,} steps in all"
+        return f"{first}, then {noise}, up to {method.steps:,} steps"
     return "what the method asks within its share"
 
 

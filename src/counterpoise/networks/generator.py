@@ -100,7 +100,7 @@ class RowGenerator:
                 softmax_slopes(made.chances, slopes[:, categories], starts, sizes) / TEMPERATURE
             )
         # A number is t (1 - b), where b says that it is null.
-        is_nullable = np.isin(self._numbers, self._nullable)
+        is_nullable = self._is_nullable
         present = np.ones_like(made.numbers)
         present[:, is_nullable] = 1 - made.nulls
         null_slopes = (
@@ -159,3 +159,8 @@ class RowGenerator:
         # The indicator stands after its number.
         found: np.ndarray = self._nulls - 1
         return found
+
+    @cached_property
+    def _is_nullable(self) -> np.ndarray:
+        """For each number, whether it may be null."""
+        return np.isin(self._numbers, self._nullable)

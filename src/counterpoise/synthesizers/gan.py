@@ -37,6 +37,8 @@ from counterpoise.vault import REPLACE, DescentPlan, Share, Vault
 
 # The part of the share for the number of rows, or for the counts of the given column.
 ROWS_PART, TARGET_PART = 0.05, 0.1
+# The fewer rows, the fewer steps; these are the fewest.
+ROWS_A_STEP, FEWEST_STEPS = 2, 50
 CRITIC_ACTIVATION = "leaky-relu"
 DRAWN_AT_ONCE = 50_000
 
@@ -45,7 +47,8 @@ DRAWN_AT_ONCE = 50_000
 class AdversarialMethod:
     """What all of these methods have in common.
 
-    `steps` are those of the critic, each with `generator_steps` of the generator; `lot` is how many
+    `steps` are those of the critic at most, one for every two rows (few rows pay for few), each
+    with `generator_steps` of the generator; `lot` is how many
     private rows a step sees on average, and as many are made; `clip` is the norm of a row's
     gradient. `noise` is how many random numbers a row is made of, `hidden` the units of the two
     hidden layers of the generator, `critic_hidden` those of the critic's. `loss` is "logistic" or
@@ -102,7 +105,7 @@ class AdversarialMethod:
             "rate": rate,
             "lot": rate * rows,
             "clip": self.clip,
-            "steps": self.steps,
+            "steps": min(self.steps, max(FEWEST_STEPS, rows // ROWS_A_STEP)),
         }
         if self.is_noised:
             plan = DescentPlan.within(vault, rest, **described)

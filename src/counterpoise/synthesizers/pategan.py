@@ -30,6 +30,8 @@ from counterpoise.vault import Share, TeacherPlan, Vault
 
 # Rows that the generator makes in each of its steps.
 STEP_ROWS = 128
+# The fewer rows, the fewer rounds; these are the fewest.
+ROWS_A_ROUND, FEWEST_ROUNDS = 10, 10
 # Votes of so many rounds ago count half.
 HALF_LIFE = 3
 # The student is pulled to zero by this much in each step: noise alone is not to grow.
@@ -41,8 +43,8 @@ PULL = 0.01
 class PateGan:
     """A generator trained against the student of private teachers.
 
-    A teacher has `rows_a_teacher` private rows on average. In each of `rounds` the teachers are
-    trained for `teacher_steps`, vote on `votes` rows, and student and generator take `steps` each.
+    A teacher has `rows_a_teacher` private rows on average. In each of `rounds`, which are fewer
+    where there are less than ten private rows for each, the teachers are trained for `teacher_steps`, vote on `votes` rows, and student and generator take `steps` each.
     `noise` is how many random numbers a row is made of; `hidden` and `critic_hidden` are the units
     of the generator's two hidden layers and of the one that teachers and the student have.
     """
@@ -89,10 +91,11 @@ class PateGan:
         inputs = Inputs(vault.schema)
         maker = RowGenerator(inputs, self.noise, (self.hidden, self.hidden))
         student = Network((inputs.size, self.critic_hidden, 1), CRITIC_ACTIVATION)
+        rounds = min(self.rounds, max(FEWEST_ROUNDS, rows // ROWS_A_ROUND))
         plan = TeacherPlan.within(
             vault,
             rest,
-            queries=self.rounds * self.votes,
+            queries=rounds * self.votes,
             inputs=inputs,
             network=student,
             teachers=max(2, min(rows // self.rows_a_teacher, 1000)),
@@ -115,9 +118,10 @@ class PateGan:
         seen: list[np.ndarray] = []
         shares: list[np.ndarray] = []
         average = np.zeros_like(parameters)
-        late = [place for place in range(self.rounds) if place >= self.rounds // 2]
+        rounds = plan.queries // self.votes
+        late = range(rounds // 2, rounds)
         with vault.teachers(plan) as teachers:
-            for place in range(self.rounds):
+            for place in range(rounds):
                 made = maker.make(parameters, max(self.votes, STEP_ROWS), generator).inputs
                 teachers.train(made, self.teacher_steps)
                 seen.append(made[: self.votes])
@@ -130,7 +134,7 @@ class PateGan:
                     parameters, memory = rule.step(parameters, gradient, memory)
                 if place in late:
                     average += parameters / len(late)
-                report((place + 1) / self.rounds)
+                report((place + 1) / rounds)
         return average, critic
 
     def _taught(
