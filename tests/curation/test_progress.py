@@ -4,6 +4,7 @@ import pytest
 
 import counterpoise as cp
 from counterpoise.curation import weigh as weigh_module
+from counterpoise.synthesizers import DpGan
 
 
 def steps(table, schema, progress) -> None:
@@ -33,3 +34,22 @@ def test_weighing_shows_a_bar_too(table, schema, capfd, monkeypatch):
     monkeypatch.setattr(weigh_module, "_warned", True)
     cp.weigh(table, synthetic, release.schema, 1.0, 1e-6, replicates=2, seed=1)
     assert "of the budget spent" in capfd.readouterr().err
+
+
+def test_a_long_fit_moves_the_bar_within_its_stage(table, schema):
+    seen = []
+    cp.release(
+        table,
+        schema,
+        1.0,
+        1e-6,
+        synthesizer=DpGan(steps=50),
+        weights="uniform",
+        replicates=0,
+        seed=1,
+        progress=lambda stage, done: seen.append((stage, done)),
+    )
+    parts = [done for stage, done in seen if stage == "synthesizer"]
+    assert len(parts) > 10
+    assert parts == sorted(parts)
+    assert (parts[0], round(parts[-1], 6)) == (0.05, 0.5)

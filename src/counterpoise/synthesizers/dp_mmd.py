@@ -29,6 +29,7 @@ from counterpoise.schema import Schema
 from counterpoise.synthesizers.embedding import Embedding, shrink
 from counterpoise.synthesizers.independent import pooled_rows
 from counterpoise.synthesizers.marginal_model import MarginalAnswer
+from counterpoise.synthesizers.progress import report
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
 from counterpoise.synthesizers.redraw import Remeasurement, redraw_columns
 from counterpoise.synthesizers.shares import nearest_chances
@@ -44,6 +45,7 @@ BALANCED_ROWS, BALANCED_ROUNDS = 8192, 20
 # A chance below this is none; logits stay finite.
 LEAST_CHANCE = 1e-7
 DRAWN_AT_ONCE = 50_000
+STEPS_A_REPORT = 50
 
 
 @SYNTHESIZERS.register("dp-mmd")
@@ -140,6 +142,8 @@ class DpMmd:
             # Steps shorten to nothing, and their noise with them.
             rule = Optimiser("adam", self.rate * (1 - step / self.steps))
             parameters, state = rule.step(parameters, gradient, state)
+            if step % STEPS_A_REPORT == 0:
+                report(step / self.steps)
             if step >= (1 - AVERAGED_PART) * self.steps:
                 average += parameters
                 averaged += 1

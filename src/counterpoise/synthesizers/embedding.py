@@ -21,8 +21,8 @@ import numpy as np
 
 from counterpoise.schema import Coded, Column, Schema
 
-# Functions of all columns together, products of which are asked for; and cosines of one column.
-MOST_FUNCTIONS, FEWEST_COSINES, MOST_COSINES = 112, 2, 6
+# Functions of all columns together, about, products of which are asked for; and cosines of one.
+MOST_FUNCTIONS, MOST_COSINES = 112, 6
 # A column that hardly varies is not blown up to the size of the others by more than this.
 LARGEST_SCALE = 3.0
 # Rows are clipped to this part of their average norm at least, and to more where the noise is so
@@ -141,11 +141,11 @@ def _functions(
     """The functions of a column's codes, centred, with a mean square norm of about one."""
     if column.kind == "categorical":
         made = np.eye(column.size)
-        if column.size - 1 > max(most, FEWEST_COSINES):
-            directions = generator.normal(size=(column.size, max(most, FEWEST_COSINES)))
+        if column.size - 1 > most:
+            directions = generator.normal(size=(column.size, most))
             made = made @ directions / math.sqrt(directions.shape[1])
     else:
-        made = _cosines(column, chances, min(max(most, FEWEST_COSINES), MOST_COSINES))
+        made = _cosines(column, chances, min(most, MOST_COSINES))
     centred = made - chances @ made
     size = math.sqrt(float(chances @ (centred**2).sum(axis=1)))
     return centred / max(size, 1 / LARGEST_SCALE)

@@ -91,8 +91,14 @@ class AdversarialMethod:
             seed=whole_number("seed", self.seed, 0),
         )
 
-    def _fit(self, vault: Vault, share: Share, target: str | None) -> GanModel:
+    def fit(self, vault: Vault, share: Share) -> GanModel:
+        """Count the rows, or the categories of the given column, then train.
+
+        Charges the whole share, but for the steps of a method without noise.
+        """
         _check(vault, share, SYNTHESIZERS.name_of(self), self.is_noised)
+        stated: str | None = getattr(self, "target", None)
+        target = _target(vault.schema, stated) if self.is_given else None
         rows, chances, rest = pay_for_rows(vault, share, target)
         inputs = Inputs(vault.schema)
         maker = RowGenerator(inputs, self.noise, (self.hidden, self.hidden), target)
@@ -134,10 +140,6 @@ class AdversarialMethod:
 class DpGan(AdversarialMethod):
     """A generator trained against a critic under a private descent."""
 
-    def fit(self, vault: Vault, share: Share) -> GanModel:
-        """Count the rows, then train; charges the whole share."""
-        return self._fit(vault, share, None)
-
 
 @SYNTHESIZERS.register("dpcgan")
 @dataclass(frozen=True)
@@ -155,11 +157,6 @@ class DpCgan(AdversarialMethod):
         super().__post_init__()
         _settle_target(self)
 
-    def fit(self, vault: Vault, share: Share) -> GanModel:
-        """Count the categories of the target, then train; charges the whole share."""
-        check_request(vault, share)
-        return self._fit(vault, share, _target(vault.schema, self.target))
-
 
 @SYNTHESIZERS.register("gan")
 @dataclass(frozen=True)
@@ -168,10 +165,6 @@ class Gan(AdversarialMethod):
 
     needs_seed = True
     is_noised = False
-
-    def fit(self, vault: Vault, share: Share) -> GanModel:
-        """Count the rows, then train without noise."""
-        return self._fit(vault, share, None)
 
 
 @SYNTHESIZERS.register("cgan")
@@ -188,11 +181,6 @@ class Cgan(AdversarialMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         _settle_target(self)
-
-    def fit(self, vault: Vault, share: Share) -> GanModel:
-        """Count the categories of the target, then train without noise."""
-        check_request(vault, share)
-        return self._fit(vault, share, _target(vault.schema, self.target))
 
 
 @dataclass(frozen=True, eq=False)

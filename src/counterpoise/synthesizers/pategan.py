@@ -43,10 +43,11 @@ PULL = 0.01
 class PateGan:
     """A generator trained against the student of private teachers.
 
-    A teacher has `rows_a_teacher` private rows on average. In each of `rounds`, which are fewer
-    where there are less than ten private rows for each, the teachers are trained for `teacher_steps`, vote on `votes` rows, and student and generator take `steps` each.
-    `noise` is how many random numbers a row is made of; `hidden` and `critic_hidden` are the units
-    of the generator's two hidden layers and of the one that teachers and the student have.
+    A teacher has `rows_a_teacher` private rows on average. In each of `rounds`, of which there are
+    fewer where private rows are less than ten for each, the teachers are trained for
+    `teacher_steps`, vote on `votes` rows, and student and generator take `steps` each. `noise` is
+    how many random numbers a row is made of; `hidden` and `critic_hidden` are the units of the
+    generator's two hidden layers and of the one that teachers and the student have.
     """
 
     rounds: int = 100
