@@ -161,7 +161,15 @@ def test_an_answer_follows_from_its_noised_numbers(name, rows):
     assert_nothing_else_is_looked_at(QUERIES[name], rows, schema_for(name))
 
 
-@pytest.mark.parametrize("name", sorted(SYNTHESIZERS))
+# What looks without noise, on a vault with a seed, follows from no noised number.
+NOISED = [
+    name
+    for name in sorted(SYNTHESIZERS)
+    if not getattr(SYNTHESIZERS.get(name), "needs_seed", False)
+]
+
+
+@pytest.mark.parametrize("name", NOISED)
 @pytest.mark.parametrize("rows", OTHERS.values(), ids=OTHERS)
 def test_a_model_follows_from_its_noised_numbers(name, rows):
     def fit(vault):

@@ -28,7 +28,8 @@ def test_a_loaded_release_draws_the_same_rows_as_the_one_that_was_saved(
     table, schema, tmp_path, synthesizer
 ):
     schema = schema.select(["sex", "grade", "income"])
-    release = made(table, schema, synthesizer=synthesizer, weights="uniform")
+    seed = 1 if getattr(SYNTHESIZERS.get(synthesizer), "needs_seed", False) else None
+    release = made(table, schema, synthesizer=synthesizer, weights="uniform", seed=seed)
     loaded = cp.load(release.save(tmp_path / "out"))
     ours, theirs = release.sample(50, seed=4), loaded.sample(50, seed=4)
     pd.testing.assert_frame_equal(ours.table, theirs.table)

@@ -121,8 +121,10 @@ class PateGan:
         average = np.zeros_like(parameters)
         rounds = plan.queries // self.votes
         late = range(rounds // 2, rounds)
+        averaged = 0
         with vault.teachers(plan) as teachers:
-            for place in range(rounds):
+            # After an interruption the rounds that are left are taken, with a fresh student.
+            for place in range(rounds - teachers.left // self.votes, rounds):
                 made = maker.make(parameters, max(self.votes, STEP_ROWS), generator).inputs
                 teachers.train(made, self.teacher_steps)
                 seen.append(made[: self.votes])
@@ -134,9 +136,10 @@ class PateGan:
                     gradient = maker.gradient(parameters, drawn, slopes)
                     parameters, memory = rule.step(parameters, gradient, memory)
                 if place in late:
-                    average += parameters / len(late)
+                    average += parameters
+                    averaged += 1
                 report((place + 1) / rounds)
-        return average, critic
+        return (average / averaged if averaged else parameters), critic
 
     def _taught(
         self,
