@@ -32,7 +32,7 @@ SYNTHESIZERS = (
     "pategan",
     "privbayes",
 )
-WEIGHTERS = ("logistic", "logistic-outputs", "moments", "uniform")
+WEIGHTERS = ("dp-mlp", "logistic", "logistic-outputs", "mlp", "moments", "uniform")
 
 
 class _SoundPath(click.Path):
