@@ -148,6 +148,11 @@ def breaches(base: type, model: type) -> dict[str, list[Any]]:
             raise BudgetError("delta > 0 is needed")
         return base.fit(self, vault, *arguments)
 
+    def shy(self, vault, *arguments):
+        if vault.private:
+            raise MethodError("only with a seed")
+        return base.fit(self, vault, *arguments)
+
     def late(self, vault, *arguments):
         made = base.fit(self, vault, *arguments)
         return made if not vault.budget.is_pure else unmarked(self, vault, *arguments)
@@ -248,6 +253,10 @@ def breaches(base: type, model: type) -> dict[str, list[Any]]:
         "is_made_without_parameters": [Demanding(column="a")],
         "asks_by_public_queries": [fits("Reaching", reaching)()],
         "spends_its_share": [fits("Thrifty", thrifty)(), fits("Forgetful", forgetful)()],
+        "refuses_a_private_vault_without_noise": [
+            fits("Shy", shy)(),
+            fits("Bold", base.fit, needs_seed=True)(),
+        ],
         "leaves_the_rest": [fits("Greedy", greedy)()],
         "refuses_a_pure_budget_unasked": [
             fits("Unmarked", unmarked)(),
