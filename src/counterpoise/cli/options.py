@@ -32,7 +32,16 @@ SYNTHESIZERS = (
     "pategan",
     "privbayes",
 )
-WEIGHTERS = ("dp-mlp", "logistic", "logistic-outputs", "mlp", "moments", "uniform")
+WEIGHTERS = (
+    "discriminator",
+    "dp-mlp",
+    "logistic",
+    "logistic-outputs",
+    "mlp",
+    "moments",
+    "pate",
+    "uniform",
+)
 
 
 class _SoundPath(click.Path):

@@ -24,6 +24,7 @@ from counterpoise.arguments import (
     truth_value,
     whole_number,
 )
+from counterpoise.bundle.models import model_type
 from counterpoise.errors import BudgetError, MethodError, SchemaError
 from counterpoise.formulas.questions import Question, read_questions
 from counterpoise.registry import only_as_instance
@@ -35,6 +36,7 @@ from counterpoise.synthesizers.protocol import MOST_ROWS
 from counterpoise.synthesizers.response import MOST_CELLS
 from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, threshold_delta
 from counterpoise.weights import WEIGHTERS, Moments, Weighter
+from counterpoise.weights.discriminator import has_critic
 from counterpoise.weights.replicates import MOST_REPLICATES
 
 if TYPE_CHECKING:
@@ -150,6 +152,7 @@ def plan_release(
     if isinstance(method, Histogram) and public.is_complete:
         method.check(public)
     weighter = _checked_weighter(weights, budget)
+    _check_critic(weighter, model_type(type(method)))
     if target is not None:
         _check_target(released, target)
         if not (_takes(method, "target") or _takes(weighter, "target")):
@@ -228,6 +231,7 @@ def plan_weigh(
             "it; state it as the tool knew it that made the synthetic table"
         )
     weighter = _checked_weighter(method, budget)
+    _check_critic(weighter, None)
     if target is not None:
         _check_target(released, target)
         if not _takes(weighter, "target"):
@@ -361,6 +365,15 @@ def _checked_weighter(weights: str | Weighter, budget: Budget) -> Weighter:
             "or choose 'moments'; in Python, noise='laplace' does without a delta too"
         )
     return weighter
+
+
+def _check_critic(weighter: Weighter, made_by: type | None) -> None:
+    """Refuse weights of a critic, before anything is paid for, where the rows will have none."""
+    if getattr(weighter, "needs_critic", False) and not has_critic(made_by):
+        raise MethodError(
+            f"weights {WEIGHTERS.name_of(weighter)!r} ask the critic of the GAN that made the "
+            "rows; choose the synthesizer 'dpgan', 'dpcgan' or 'pategan', or other weights"
+        )
 
 
 def _needs_delta(method: Any) -> bool:

@@ -109,7 +109,10 @@ def fit_weights(
         found: WeightModel = read_model(WEIGHTERS, name, vault.schema, arrays)
         return found
     vault.ledger.stage = "weights"
-    model = plan.weighter.fit(vault, synthetic, plan.weights_share, redrawable(synthesizer))
+    # Some ask for a critic that the model has, others what another draw of it would have made.
+    asks_critic = getattr(plan.weighter, "needs_critic", False)
+    made_by: Any = synthesizer if asks_critic else redrawable(synthesizer)
+    model = plan.weighter.fit(vault, synthetic, plan.weights_share, made_by)
     _keep_model(kept, "weights", plan.weighter, model)
     return model
 

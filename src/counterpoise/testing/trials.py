@@ -18,6 +18,7 @@ import pandas as pd
 
 from counterpoise.bundle.models import model_type
 from counterpoise.errors import BudgetError, MethodError
+from counterpoise.networks import Inputs, Network
 from counterpoise.schema import Schema
 from counterpoise.synthesizers import SYNTHESIZERS, Model, Synthesizer
 from counterpoise.testing.rules import broken, require
@@ -143,7 +144,10 @@ class WeighterTrial:
 
     def fit_on(self, vault: Vault, synthetic: Any, share: Share) -> WeightModel:
         """Fit on other synthetic rows than the usual ones."""
-        return self.method.fit(vault, synthetic, None if self.is_free else share)
+        made_by: dict[str, Any] = {}
+        if self.needs_critic:
+            made_by = {"synthesizer": _Critic(vault.schema, vault.private)}
+        return self.method.fit(vault, synthetic, None if self.is_free else share, **made_by)
 
     def outcome(self, model: WeightModel, schema: Schema = SCHEMA) -> pd.DataFrame:
         """The log-weights of the synthetic rows that the model was fitted on."""
@@ -165,6 +169,11 @@ class WeighterTrial:
         """Whether the method's models weigh other rows than they were fitted on."""
         return bool(getattr(self.method, "weighs_new_rows", True))
 
+    @property
+    def needs_critic(self) -> bool:
+        """Whether the method asks the critic of the synthesizer's model."""
+        return bool(getattr(self.method, "needs_critic", False))
+
     def read_back(
         self, schema: Schema, arrays: dict[str, np.ndarray], model: WeightModel
     ) -> WeightModel:
@@ -173,8 +182,26 @@ class WeighterTrial:
         return found
 
     def release_options(self) -> dict[str, Any]:
-        """These weights, on the plainest synthesizer."""
-        return {"synthesizer": "independent", "weights": self.method}
+        """These weights, on the plainest synthesizer that has what they ask for."""
+        made_by = "dpgan" if self.needs_critic else "independent"
+        return {"synthesizer": made_by, "weights": self.method}
+
+
+@dataclass(frozen=True)
+class _Critic:
+    """A synthesizer's model for a critic's sake, which has learnt nothing from anybody."""
+
+    schema: Schema
+    private: bool
+    critic_loss = "wasserstein"
+
+    @property
+    def critic(self) -> Network:
+        return Network((Inputs(self.schema).size, 8, 1))
+
+    @property
+    def critic_parameters(self) -> np.ndarray:
+        return self.critic.initial(np.random.default_rng(0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,7 +192,7 @@ class NetworkModel:
         still = self._rehearsed(rows, rows, redraws.weights, size, 0.0, redraws.generator)
         for column in range(count):
             # Base weights as rows: the table that the synthesizer would have made.
-            public = rows[_spread(redraws.base[:, column], len(rows))]
+            public = rows[spread_places(redraws.base[:, column], len(rows))]
             moved = self._rehearsed(
                 rows, public, redraws.resample[:, column], size, self.deviation, redraws.generator
             )
@@ -209,7 +209,7 @@ class NetworkModel:
         generator: np.random.Generator,
     ) -> np.ndarray:
         """The logits of `rows` after a training on weighted rows, in the place of private ones."""
-        counts = np.bincount(_spread(weights, size), minlength=len(rows))
+        counts = np.bincount(spread_places(weights, size), minlength=len(rows))
         private = Rehearsal(
             self.network,
             rows,
@@ -274,7 +274,7 @@ class NetworkModel:
         )
 
 
-def _spread(weights: np.ndarray, size: int) -> np.ndarray:
+def spread_places(weights: np.ndarray, size: int) -> np.ndarray:
     """Places of rows, `size` of them, each as often as its weight says to the next whole number."""
     ends = np.cumsum(weights, dtype=float)
     # Systematic: equally spaced points along the weights, so that whole shares stay exact.
