@@ -36,8 +36,9 @@ from weights_report import pyplot
 DELTA = 1e-5
 CENTRES = np.array([(x, y) for x in range(-2, 3) for y in range(-2, 3)], dtype=float)
 DEVIATION, SIDE, FAVOURED = 0.05, 0.5, 3.0
-# Known only in a simulation, or the same for every row: shown first, and not as a method.
-NOT_COMPARED = ("oracle", "uniform")
+# Known only in a simulation, or the same for every row: shown first, and not as a method. The
+# weights of a critic need rows that a network made.
+NOT_COMPARED = ("discriminator", "oracle", "uniform")
 # The logistic weights of the papers, by what they are called there.
 PUBLISHED = {
     "LogReg (not private)": {"noise": None},

@@ -48,14 +48,23 @@ def fitted(gan, method=None) -> DiscriminatorModel:
 
 
 def test_a_logit_is_the_log_weight_with_its_constant():
-    found = fitted(Gan()).weigh(TABLE).log_weights
+    found = fitted(Gan(), Discriminator(effective=0.1)).weigh(TABLE).log_weights
     # Inputs run from -1 to 1.
     assert found == pytest.approx(2.0 * (2 * TABLE["x"].to_numpy() - 1) + 0.5)
 
 
-def test_a_logit_is_cut_at_the_limit():
-    found = fitted(Gan(slope=20.0), Discriminator(limit=3.0)).weigh(TABLE).log_weights
-    assert (found.min(), found.max()) == (-3.0, 3.0)
+def test_a_logit_that_is_too_sure_is_made_milder_and_none_is_made_surer():
+    weights = fitted(Gan(slope=20.0), Discriminator(0.8)).weigh(TABLE)
+    assert weights.effective_sample_size / len(TABLE) == pytest.approx(0.8, abs=0.01)
+    mild = fitted(Gan(slope=0.01, offset=0.0), Discriminator(0.8)).weigh(TABLE)
+    assert np.ptp(mild.log_weights) == pytest.approx(0.02)
+
+
+def test_a_logit_is_within_the_limit_on_new_rows_too():
+    model = fitted(Gan(slope=20.0, offset=0.0), Discriminator(0.01, limit=3.0))
+    found = model.weigh(TABLE).log_weights
+    assert -3.0 <= found.min() < -2.9
+    assert 2.9 < found.max() <= 3.0
 
 
 @pytest.mark.parametrize("slope", [0.01, 1.0, 100.0])

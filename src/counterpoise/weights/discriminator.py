@@ -4,14 +4,16 @@ The critic of `dpgan` and `dpcgan` saw private rows through noisy gradients alon
 of `pategan` through noisy votes, so both are as private as the generator, and what they say of a
 row costs nothing (Ghalebikesabi and others 2022, section 3.5).
 
-A critic with a logistic loss gives a logit. Private and made rows count the same in its training,
-so that the prior odds are one, and log w is that logit, cut at a public limit. A Wasserstein critic
-gives no logit: its outputs say which rows look more private, on a scale that nothing public tells
-and that may not be learnt from private rows for free. Its weights are w(x) = exp(s f(x)), with s
-the largest for which the synthetic rows keep a stated part of their number as effective sample
-size, or for which log-weights stay within the limit. Of all weights that raise the critic's mean as
-much, these are the nearest to equal ones (in Kullback-Leibler divergence); how far to go is a
-choice, and not an estimate. [PRIVACY: discriminator weights]
+A critic with a logistic loss gives a logit, and private and made rows count the same in its
+training, so that the prior odds are one and log w would be that logit. A Wasserstein critic gives
+none: its outputs say which rows look more private, on a scale that nothing public tells and that
+may not be learnt from private rows for free. Either was trained against a generator that moved, by
+clipped and noisy steps, and is surer than it should be. So the weights are w(x) = exp(s f(x)), with
+s the largest for which the synthetic rows keep a stated part of their number as effective sample
+size and log-weights stay within a limit, and no more than one for a logit. Of all weights that
+raise the critic's mean as much, these are the nearest to equal ones (in Kullback-Leibler
+divergence). For a Wasserstein critic how far to go is a choice, and not an estimate.
+[PRIVACY: discriminator weights]
 """
 
 from __future__ import annotations
@@ -42,11 +44,11 @@ _HALVINGS = 60
 class Discriminator:
     """Weights from the critic of the GAN that made the rows.
 
-    `effective` is the part of the rows that a Wasserstein critic's weights have to leave as
-    effective sample size; log-weights differ from their middle by `limit` at most.
+    `effective` is the part of the rows that the weights have to leave as effective sample size;
+    log-weights differ by `limit` at most from their middle, or from zero for a logit.
     """
 
-    effective: float = 0.7
+    effective: float = 0.9
     limit: float = 4.0
 
     is_free = True
@@ -81,15 +83,18 @@ class Discriminator:
             raise MethodError("synthesizer: expected the model that the rows were drawn from")
         rows = Inputs(vault.schema)(coded_rows(vault.schema, synthetic))
         outputs = synthesizer.critic.outputs(synthesizer.critic_parameters, rows)[:, 0]
-        power = 1.0
-        if synthesizer.critic_loss != "logistic":
-            power = largest_power(outputs, self.effective, self.limit)
+        power, middle = largest_power(outputs, self.effective, self.limit), 0.0
+        if synthesizer.critic_loss == "logistic":
+            # A logit is never made surer than it is.
+            power = min(1.0, power)
+        elif len(outputs):
+            middle = power * float(outputs.min() + outputs.max()) / 2
         return DiscriminatorModel(
             vault.schema,
             synthesizer.critic,
             np.asarray(synthesizer.critic_parameters),
             power,
-            _middle(power * outputs) if synthesizer.critic_loss != "logistic" else 0.0,
+            middle,
             self.limit,
             bool(synthesizer.private),
         )
@@ -181,7 +186,3 @@ class DiscriminatorModel:
             float(arrays["limit"]),
             bool(arrays["private"]),
         )
-
-
-def _middle(values: np.ndarray) -> float:
-    return float((values.min() + values.max()) / 2) if len(values) else 0.0
