@@ -9,9 +9,9 @@ ROC curve (one digit against the rest) of a network with one hidden layer on the
 
     python benchmarks/mnist.py [--data DIR] [--side 14] [--seeds 2] [--out results]
 
-`mnist.npz` (x_train, y_train, x_test, y_test) is looked for in --data or COUNTERPOISE_DATA. Pictures
-are averaged down to `side` x `side` pixels, one column each. Noise comes from seeds. Results are
-kept as they come, so an interrupted run goes on.
+`mnist.npz` (x_train, y_train, x_test, y_test) is looked for in --data or COUNTERPOISE_DATA.
+Pictures are averaged down to `side` x `side` pixels, one column each. Noise comes from seeds.
+Results are kept as they come, so an interrupted run goes on.
 """
 
 from __future__ import annotations

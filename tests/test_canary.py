@@ -13,6 +13,7 @@ from counterpoise.cli import group
 from counterpoise.errors import CounterpoiseError
 from counterpoise.networks import Inputs, Network
 from counterpoise.synthesizers import SYNTHESIZERS
+from counterpoise.testing.trials import WeighterTrial
 from counterpoise.vault import Budget, DescentPlan, MarginalError, Share, TeacherPlan, Vault
 from counterpoise.weights import WEIGHTERS
 from tests import canary
@@ -152,8 +153,7 @@ def test_weights(private_table, weights):
     with Vault(private_table, canary.SCHEMA, BUDGET, seed=SEED) as vault:
         synthetic = SYNTHESIZERS.make("independent").fit(vault, vault.budget.whole.part(0.5))
         rows = synthetic.sample(500, seed=1)
-        share = None if method.is_free else vault.budget.whole.part(0.5)
-        model = method.fit(vault, rows, share)
+        model = WeighterTrial(method).fit_on(vault, rows, vault.budget.whole.part(0.5))
     assert canary.search([model, model.weigh(rows)]) == []
 
 

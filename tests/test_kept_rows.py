@@ -17,6 +17,7 @@ from counterpoise.errors import CounterpoiseError
 from counterpoise.networks import Inputs, Network
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.synthesizers import SYNTHESIZERS
+from counterpoise.testing.trials import WeighterTrial
 from counterpoise.vault import (
     Budget,
     Dependence,
@@ -263,8 +264,7 @@ def test_a_weight_model_keeps_no_rows(name):
     method = WEIGHTERS.make(name)
     with kept_rows.watch(private()) as seen:
         with Vault(kept_rows.table(), kept_rows.WIDE, BUDGET, seed=SEED) as vault:
-            share = None if method.is_free else vault.budget.whole
-            model = method.fit(vault, synthetic(), share)
+            model = WeighterTrial(method).fit_on(vault, synthetic(), vault.budget.whole)
         assert seen.search([model, model.weigh(synthetic())]) == []
         if name != "oracle":  # a function of the caller's, which is not saved
             assert seen.search(model.to_arrays()) == []

@@ -286,11 +286,15 @@ BARE = {
 }
 
 
+def asks_critic(weighter):
+    return getattr(WEIGHTERS.get(weighter), "needs_critic", False)
+
+
 @pytest.mark.parametrize("bare", BARE)
 @pytest.mark.parametrize(
     ("synthesizer", "weighter"),
     [(name, "moments") for name in SYNTHESIZERS.by_name()]
-    + [("independent", name) for name in WEIGHTERS.by_name()],
+    + [("dpgan" if asks_critic(name) else "independent", name) for name in WEIGHTERS.by_name()],
 )
 def test_the_least_that_can_be_asked_of_the_least_table(synthesizer, weighter, bare):
     table, column = BARE[bare]
@@ -308,8 +312,10 @@ def test_the_least_that_can_be_asked_of_the_least_table(synthesizer, weighter, b
 
 @pytest.mark.parametrize("weighter", WEIGHTERS.by_name())
 def test_a_synthetic_table_without_rows_is_refused_before_anything_is_paid(weighter):
+    if asks_critic(weighter):
+        pytest.skip("a table that was made elsewhere has no critic, and is refused for that")
     with pytest.raises(TableError, match="no rows to weigh"):
-        cp.weigh(TABLE, TABLE.iloc[:0], SCHEMA, 1.0, 1e-6, method=weighter)
+        cp.weigh(TABLE, TABLE.iloc[:0], SCHEMA, 1.0, 1e-6, method=weighter, seed=1)
 
 
 def test_of_rows_that_noise_invented_no_more_are_drawn_than_fit_into_memory(monkeypatch):

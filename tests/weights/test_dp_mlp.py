@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import counterpoise as cp
 from counterpoise.errors import BudgetError, MethodError
 from counterpoise.networks import Inputs
 from counterpoise.schema import Column, Schema
@@ -96,6 +97,15 @@ def test_a_probe_without_noise_is_only_for_a_vault_with_a_seed():
         model = Mlp(steps=3).fit(vault, SYNTHETIC, vault.budget.whole)
         assert vault.ledger.spends[-1].query.endswith("WITHOUT NOISE")
     assert not model.private
+
+
+def test_a_release_without_a_seed_is_refused_before_anything_is_paid_for(tmp_path):
+    options = {"synthesizer": "independent", "weights": "mlp", "work": tmp_path / "work"}
+    with pytest.raises(MethodError, match="seed"):
+        cp.release(PRIVATE, SCHEMA, 1.0, 1e-6, **options)
+    with pytest.raises(MethodError, match="seed"):
+        cp.weigh(PRIVATE, SYNTHETIC, SCHEMA, 1.0, 1e-6, method="mlp")
+    assert not (tmp_path / "work").exists()
 
 
 def test_replaced_rows_and_pure_budgets_are_refused_unasked():

@@ -367,6 +367,20 @@ def _checked_weighter(weights: str | Weighter, budget: Budget) -> Weighter:
     return weighter
 
 
+def check_seed(plan: Plan, seed: int | None) -> None:
+    """Refuse methods that look without noise, before anything is paid for, if nothing stamps it."""
+    rooms: tuple[tuple[Any, Any], ...] = (
+        (SYNTHESIZERS, plan.synthesizer),
+        (WEIGHTERS, plan.weighter),
+    )
+    for registry, method in rooms:
+        if getattr(method, "needs_seed", False) and seed is None:
+            raise MethodError(
+                f"{registry.name_of(method)!r} looks at private rows without noise; state a seed, "
+                "which stamps the release as not private, or choose another method"
+            )
+
+
 def _check_critic(weighter: Weighter, made_by: type | None) -> None:
     """Refuse weights of a critic, before anything is paid for, where the rows will have none."""
     if getattr(weighter, "needs_critic", False) and not has_critic(made_by):

@@ -19,7 +19,7 @@ from counterpoise.bundle.card import describe, versions
 from counterpoise.bundle.models import Models
 from counterpoise.bundle.pool import balanced_part, pool_rows
 from counterpoise.bundle.release import Release
-from counterpoise.curation.plan import Plan, plan_release
+from counterpoise.curation.plan import Plan, check_seed, plan_release
 from counterpoise.curation.progress import Progress, shown
 from counterpoise.curation.stages import (
     described_questions,
@@ -102,6 +102,7 @@ def release(
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
     plan = plan_release(schema, budget, synthesizer, weights, rows, target, split, fine, questions)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
+    check_seed(plan, seed)
     asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
     kept = open_work(work, request(plan) | asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:

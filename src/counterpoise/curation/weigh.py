@@ -23,7 +23,7 @@ from counterpoise.arguments import seed_or_none, whole_number
 from counterpoise.bundle.assemble import assemble, derived_seed
 from counterpoise.bundle.card import COVERS_WEIGHTS, describe, versions
 from counterpoise.bundle.release import Release
-from counterpoise.curation.plan import Plan, plan_weigh
+from counterpoise.curation.plan import Plan, check_seed, plan_weigh
 from counterpoise.curation.progress import Progress, shown
 from counterpoise.curation.stages import (
     described_questions,
@@ -103,6 +103,7 @@ def weigh(
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
     plan = plan_weigh(schema, budget, method, target, questions)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
+    check_seed(plan, seed)
     # However the private table is written, this one is plain: points, ISO dates, commas.
     rows = _public_table(synthetic, plan.schema.as_released())
     _check_rules(rows, plan.released)
