@@ -34,7 +34,7 @@ from counterpoise.synthesizers import (
     PrivBayes,
 )
 from counterpoise.synthesizers.gan import ROWS_PART, TARGET_PART, AdversarialMethod
-from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, count_noise, most_codes
+from counterpoise.vault import MOST_BINS, REPLACE, Share, count_noise, most_codes
 from counterpoise.vault.cells import WHERE_PART
 from counterpoise.weights import WEIGHTERS, Moments, Uniform
 
