@@ -29,6 +29,13 @@ def page(release):
     return release_page(release)
 
 
+@pytest.fixture(scope="module")
+def weighed(release):
+    """The release with weights that differ, as rows have that were not chosen by weight."""
+    weights = np.linspace(0.5, 1.5, len(release.table))
+    return release.reweighted(weights, release.replicates.astype(float) * weights[:, None])
+
+
 def judged(release, level, reason="few rows count", way_out="draw more rows"):
     verdict = {"level": level, "reason": reason, "way_out": way_out}
     weights = release.card["weights"] | {"verdict": verdict}
@@ -76,8 +83,8 @@ def test_every_column_is_shown_without_weights_and_with_them():
         ("do not use", "Do not use the weights."),
     ],
 )
-def test_the_verdict_is_in_plain_words_with_its_reason_and_the_way_out(release, level, headline):
-    shown = release_page(judged(release, level))
+def test_the_verdict_is_in_plain_words_with_its_reason_and_the_way_out(weighed, level, headline):
+    shown = release_page(judged(weighed, level))
     assert headline in shown
     assert "Few rows count. The way out: draw more rows." in shown
 
@@ -94,7 +101,8 @@ def test_the_page_says_what_the_replicates_rest_on(release):
 
 def test_equal_weights_are_said_to_change_nothing(release):
     made = judged(release.unweighted(), "fine", "all weights are equal", "")
-    shown = release_page(made)
+    card = {key: value for key, value in made.card.items() if key != "chosen_from"}
+    shown = release_page(replace(made, card=card))
     assert "All weights are equal: they change nothing." in shown
     assert "Rows by their weight" not in shown
     assert "no honest intervals" in shown
@@ -303,7 +311,14 @@ def test_the_error_bars_are_the_intervals_of_the_shares(release, page):
     assert " ± " not in release_page(release.unweighted()).split("How to use it")[0]
 
 
-def test_the_pairs_are_drawn_twice_unless_the_weights_are_equal(release, page):
+def test_rows_that_were_chosen_by_weight_are_said_to_carry_the_correction(release, page):
+    assert "The rows carry the correction: they were chosen by weight." in page
+    assert "They were chosen by weight from 2,400" in page
+    assert release.card["chosen_from"] == 2400
+
+
+def test_the_pairs_are_drawn_twice_unless_the_weights_are_equal(release, weighed):
+    page = release_page(weighed)
     pairs = page[page.index('<h2 id="pairs">') : page.index('<h2 id="rows">')]
     assert pairs.count("sex × age: ") >= 2
     assert "With their weights" in pairs
@@ -326,13 +341,13 @@ def test_long_names_are_cut():
     assert "a" * 121 not in page
 
 
-def test_pairs_that_were_not_measured_together_are_marked(release):
-    names = list(release.schema.plain.names)
+def test_pairs_that_were_not_measured_together_are_marked(weighed):
+    names = list(weighed.schema.plain.names)
     assert len(names) >= 3
 
     def shown(counts):
         measured = {"counts": counts, "cells": [], "products": []}
-        page = release_page(replace(release, card=release.card | {"measured": measured}))
+        page = release_page(replace(weighed, card=weighed.card | {"measured": measured}))
         body = page[page.index('<h2 id="pairs">') : page.index('<h2 id="rows">')]
         said = re.search(r'id="support">(.*?)</p>', body, re.DOTALL).group(1)
         # The second map is of the weighted rows; the key has each mark once more.

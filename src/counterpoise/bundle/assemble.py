@@ -11,6 +11,7 @@ import pandas as pd
 
 from counterpoise.arguments import seed_or_none, whole_number
 from counterpoise.bundle.card import (
+    CHOSEN_FROM,
     describe_replicates,
     with_replaced_weights,
     without_sums,
@@ -70,7 +71,11 @@ def assemble(
         judged = judge_replicates(weights, columns)
     measured = {"measured": describe_measured(synthesizer, weight_model)}
     judged_so = judgement(card["weights"], found, judged)
-    made = card | {"rows": len(synthetic)} | measured | judged_so
+    # What a card says of an earlier choice of rows is not true of these.
+    made = {key: value for key, value in card.items() if key != CHOSEN_FROM}
+    made |= {"rows": len(synthetic)} | measured | judged_so
+    if kept is not None:
+        made[CHOSEN_FROM] = kept.pool
     table = complete(schema, synthetic).assign(**{WEIGHT: weights})
     judged_columns = None if judged is None else judged.columns
     return Release(table, schema, made, judged_columns, models=models, work=work)

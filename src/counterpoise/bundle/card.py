@@ -14,6 +14,8 @@ from counterpoise.registry import Registry
 COVERS_WEIGHTS = "weights"
 # What was done to the weights so that they speak for another population: the card's field.
 RETARGETED = "retargeted"
+# How many rows were drawn, where those of the release were chosen from them by weight.
+CHOSEN_FROM = "chosen_from"
 
 _LIBRARIES = ("numpy", "scipy", "pandas", "duckdb", "opendp", "dp-accounting")
 

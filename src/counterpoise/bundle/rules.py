@@ -147,6 +147,8 @@ CARD: Mapping[str, Rule] = {
     "weights.verdict.way_out": TEXT,
     "split": FRACTION.or_null().if_any(),
     "split_reason": TEXT.if_any(),
+    # How many rows were drawn, where those that left were chosen by weight.
+    "chosen_from": whole(1).if_any(),
     "population": number(0, MOST_PEOPLE).or_null(),
     "population_is_public": TRUTH,
     "seeded": TRUTH,

@@ -32,7 +32,7 @@ def command(folder: Path, as_json: bool, quiet: bool) -> None:
 def _lines(release: Release, folder: Path) -> list[str]:
     from counterpoise.analysis.retarget import described
     from counterpoise.analysis.text import aligned
-    from counterpoise.bundle.card import RETARGETED
+    from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED
     from counterpoise.cli.console import verdict_line
     from counterpoise.cli.summary import places
 
@@ -46,6 +46,8 @@ def _lines(release: Release, folder: Path) -> list[str]:
         ("effective sample size", f"{effective:,.0f} ({effective / max(rows, 1):.0%} of the rows)"),
         ("replicate weights", "none" if replicates is None else str(replicates.shape[1])),
     ]
+    if card.get(CHOSEN_FROM) is not None:
+        facts.append(("rows", f"chosen by weight from {card[CHOSEN_FROM]:,}"))
     if card.get("population") is not None:
         kind = "public" if card.get("population_is_public") else "noisy"
         facts.append(("private rows", f"about {card['population']:,.0f} ({kind})"))

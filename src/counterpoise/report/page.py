@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from counterpoise.analysis.retarget import described, margin_lines
 from counterpoise.analysis.support import IMPLIED, MEASURED, NEVER, UNKNOWN
-from counterpoise.bundle.card import RETARGETED
+from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED
 from counterpoise.report.charts import (
     STAGE_COLOURS,
     budget_bar,
@@ -131,10 +131,15 @@ def _weights(release: Release, replicates: int) -> dict[str, Any]:
     differ = rows > 0 and bool(np.ptp(weights) > 1e-9)
     verdict = card.get("verdict") or {}
     kind, headline = _VERDICTS.get(verdict.get("level", ""), ("none", "There is no verdict."))
+    drawn = release.card.get(CHOSEN_FROM)
     if kind == "fine" and not differ:
         headline = "All weights are equal: they change nothing."
+        if drawn is not None:
+            headline = "The rows carry the correction: they were chosen by weight."
     effective = float(card["effective_sample_size"])
     facts = [f"Weighted, the {rows:,} rows tell as much as {effective:,.0f} equal ones would."]
+    if drawn is not None:
+        facts.insert(0, f"They were chosen by weight from {drawn:,}; what is left is their weight.")
     if differ:
         low, middle, high = np.quantile(weights, [0.05, 0.5, 0.95])
         facts.append(

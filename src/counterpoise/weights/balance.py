@@ -35,6 +35,7 @@ class Kept:
     places: np.ndarray  # in the pool
     weights: np.ndarray  # what is left to weigh, averaging to one
     stands_for: np.ndarray  # how many rows of the pool each does, in units of the average
+    pool: int  # how many rows they were chosen from
 
 
 def keep(
@@ -57,7 +58,7 @@ def keep(
     cells, count = _cells(codes[order], sizes, rows)
     places = order[_balanced(_Line.of(chances[order], rows), cells, count, generator)]
     left, stands_for = weights[places] / chances[places], 1 / chances[places]
-    return Kept(places, left / left.mean(), stands_for / stands_for.mean())
+    return Kept(places, left / left.mean(), stands_for / stands_for.mean(), len(weights))
 
 
 def inclusion(weights: np.ndarray, rows: int) -> np.ndarray:
