@@ -302,6 +302,10 @@ def test_the_least_that_can_be_asked_of_the_least_table(synthesizer, weighter, b
     try:
         made = cp.release(table, cp.Schema([column]), 1.0, 1e-6, seed=1, **options)
     except CounterpoiseError as error:
+        if synthesizer in ("cgan", "dpcgan"):
+            # They are given a column of categories, and say so where there is none.
+            assert "no column of categories" in str(error)
+            return
         # The noise on a row's own log-weight leaves nothing of so few.
         assert weighter == "logistic-outputs", error
         assert "most_noise" in str(error)

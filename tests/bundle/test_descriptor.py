@@ -150,7 +150,7 @@ def test_files_are_listed_once_by_their_own_names_and_lie_in_the_folder(bundle, 
 
 
 CARDS = [
-    ("rows", 39, "one for each of the 39 rows"),
+    ("rows", 41, "one for each of the 41 rows"),
     ("rows", -1, "rows: expected a whole number from 0"),
     ("rows", 40.0, "rows: expected a whole number from 0"),
     ("population", -5, r"population: expected a number from 0 to 1e\+15, or null"),

@@ -482,3 +482,18 @@ def test_a_narrow_column_is_found_between_bounds_that_are_far_away():
         frame["born"].quantile([0.1, 0.5, 0.9]).to_numpy() for frame in (table, made.table)
     )
     assert np.abs(found - truth).max() / (truth[2] - truth[0]) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"synthesizer": "dpgan", "neighbours": "replace"}, "add-remove"),
+        ({"synthesizer": "dpcgan"}, "no column of categories"),
+        ({"weights": "dp-mlp", "neighbours": "replace"}, "add-remove"),
+    ],
+)
+def test_what_does_not_suit_a_method_is_refused_before_anything_is_read(options, reason):
+    """No table is there to be read: the refusal comes first."""
+    schema = cp.Schema([cp.Column.continuous("x", 0, 1)])
+    with pytest.raises(cp.CounterpoiseError, match=reason):
+        cp.release("nowhere.csv", schema, 1.0, 1e-6, **options)

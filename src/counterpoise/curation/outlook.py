@@ -64,12 +64,13 @@ def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> t
 
     >>> from counterpoise.curation.plan import plan_release
     >>> from counterpoise.schema import Column
+    >>> from counterpoise.vault import Budget
     >>> schema = Schema([Column.boolean("ill"), Column.integer("age", 0, 99)])
     >>> for stage in plan_release(schema, Budget(1.0, 1e-6)).describe():
     ...     print(f"{stage.name}: {stage.part:.0%} {stage.noise}")
     cells: 16% the number of rows: ± 45; a count of one fine cell: ± 18
-    synthesizer: 67% a count of all columns: ± 5.5
-    weights: 17% a standardised mean of 10,000 rows: ± 0.0023
+    synthesizer: 70% a count of all columns: ± 5.4
+    weights: 14% a standardised mean of 10,000 rows: ± 0.0025; 16% of what is left, so that ...
     replicates: 0%
     """
     rows = private_rows if plan.rows is None else plan.rows

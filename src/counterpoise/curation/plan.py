@@ -169,6 +169,7 @@ def plan_release(
                 "synthesizer 'aim' or the weights 'moments'"
             )
         method, weighter = _asked(method, asked), _asked(weighter, asked)
+    _check_methods(public, budget, method, weighter)
     if split is not None:
         split = real_number("split", split, "a number between 0 and 1", above=0, below=1)
     set_aside = threshold_delta(public, budget.delta)
@@ -247,6 +248,7 @@ def plan_weigh(
                 "'moments'"
             )
         weighter = _asked(weighter, asked)
+    _check_methods(public, budget, weighter)
     return Plan(
         schema=public,
         released=released,
@@ -379,6 +381,13 @@ def check_seed(plan: Plan, seed: int | None) -> None:
                 f"{registry.name_of(method)!r} looks at private rows without noise; state a seed, "
                 "which stamps the release as not private, or choose another method"
             )
+
+
+def _check_methods(schema: Schema, budget: Budget, *methods: Any) -> None:
+    """Let methods that can tell refuse a schema or a budget, before anything is paid for."""
+    for method in methods:
+        if hasattr(method, "check_plan"):
+            method.check_plan(schema, budget)
 
 
 def _check_critic(weighter: Weighter, made_by: type | None) -> None:

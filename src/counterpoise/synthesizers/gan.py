@@ -33,7 +33,7 @@ from counterpoise.schema.placing import place
 from counterpoise.synthesizers.adversarial import Pace, train
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
 from counterpoise.synthesizers.shares import nearest_chances
-from counterpoise.vault import REPLACE, DescentPlan, Share, Vault
+from counterpoise.vault import REPLACE, Budget, DescentPlan, Share, Vault
 
 # The part of the share for the number of rows, or for the counts of the given column.
 ROWS_PART, TARGET_PART = 0.05, 0.1
@@ -91,14 +91,28 @@ class AdversarialMethod:
             seed=whole_number("seed", self.seed, 0),
         )
 
+    def check_plan(self, schema: Schema, budget: Budget) -> None:
+        """Refuse a schema or a budget that the method cannot be fitted with; nothing is asked."""
+        self._target(schema)
+        if self.is_noised and budget.neighbours is REPLACE:
+            raise MethodError(
+                f"{SYNTHESIZERS.name_of(self)!r} samples rows at random, which cannot be accounted "
+                "under 'replace' neighbours; state neighbours='add-remove', or choose 'dp-mmd' or "
+                "'aim'"
+            )
+
+    def _target(self, schema: Schema) -> str | None:
+        """The column that is given, if the method has one."""
+        return _given(schema, getattr(self, "target", None)) if self.is_given else None
+
     def fit(self, vault: Vault, share: Share) -> GanModel:
         """Count the rows, or the categories of the given column, then train.
 
         Charges the whole share, but for the steps of a method without noise.
         """
         _check(vault, share, SYNTHESIZERS.name_of(self), self.is_noised)
-        stated: str | None = getattr(self, "target", None)
-        target = _target(vault.schema, stated) if self.is_given else None
+        self.check_plan(vault.schema, vault.budget)
+        target = self._target(vault.schema)
         rows, chances, rest = pay_for_rows(vault, share, target)
         inputs = Inputs(vault.schema)
         maker = RowGenerator(inputs, self.noise, (self.hidden, self.hidden), target)
@@ -267,11 +281,6 @@ def _check(vault: Any, share: Any, name: str, is_noised: bool) -> None:
             f"{name!r} looks at private rows without noise; open the vault with a seed, which "
             f"stamps what comes out as not private, or choose 'dp{name}'"
         )
-    if is_noised and vault.budget.neighbours is REPLACE:
-        raise MethodError(
-            f"{name!r} samples rows at random, which cannot be accounted under 'replace' "
-            "neighbours; state neighbours='add-remove', or choose 'dp-mmd' or 'aim'"
-        )
 
 
 def pay_for_rows(
@@ -295,7 +304,7 @@ def _draw(
     return None if chances is None else generator.choice(len(chances), rows, p=chances)
 
 
-def _target(schema: Schema, stated: str | None) -> str:
+def _given(schema: Schema, stated: str | None) -> str:
     """The column that is given."""
     nominal = [column.name for column in schema if column.kind == "categorical"]
     if stated is not None:

@@ -17,7 +17,8 @@ from typing import Any
 from counterpoise.arguments import real_number, settle, whole_number
 from counterpoise.errors import MethodError
 from counterpoise.networks import Network
-from counterpoise.vault import ADD_REMOVE, DescentPlan, Share, Vault
+from counterpoise.schema import Schema
+from counterpoise.vault import ADD_REMOVE, Budget, DescentPlan, Share, Vault
 from counterpoise.weights.network_ratio import (
     MOST_STEPS,
     Comparison,
@@ -62,6 +63,14 @@ class DpMlp:
     def __post_init__(self) -> None:
         settle_network(self)
 
+    def check_plan(self, schema: Schema, budget: Budget) -> None:
+        """Refuse a budget that the method cannot be fitted with; nothing is asked."""
+        if budget.neighbours is not ADD_REMOVE:
+            raise MethodError(
+                "'dp-mlp' samples rows, which is accounted for under neighbours='add-remove' "
+                "alone; choose that, or the weights 'moments'"
+            )
+
     def fit(
         self,
         vault: Vault,
@@ -71,11 +80,7 @@ class DpMlp:
     ) -> NetworkModel:
         """Pay for the number of rows, where it is private, and for all steps in advance."""
         check_request(vault, share, synthesizer)
-        if vault.budget.neighbours is not ADD_REMOVE:
-            raise MethodError(
-                "'dp-mlp' samples rows, which is accounted for under neighbours='add-remove' "
-                "alone; choose that, or the weights 'moments'"
-            )
+        self.check_plan(vault.schema, vault.budget)
         task = Comparison.of(vault, synthetic, share, self.hidden, self.activation)
         rows = vault.budget.max_rows_per_person
         steps = self.steps or steps_within_noise(task.population, task.share, rows)
