@@ -266,3 +266,13 @@ def test_a_heavy_tail_that_holds_little_of_the_weight_is_fine():
     assert found.tail_shape > 0.5
     assert found.tail_share < 0.05
     assert found.verdict.level == "fine"
+
+
+def test_weights_that_are_equal_but_for_rounding_have_one_place_in_the_tail():
+    """Rows of four cells, raked: what is left of rounding must not be taken for a heavy tail."""
+    generator = np.random.default_rng(0)
+    levels = np.repeat([0.2, 0.9, 1.1, 1.8], 500)
+    raked = levels * (1 + 1e-13 * generator.standard_normal(2000))
+    exact = diagnose(Weights(np.log(levels)))
+    assert diagnose(Weights(np.log(raked))).tail_shape == pytest.approx(exact.tail_shape, abs=0.01)
+    assert exact.tail_shape < 0.5

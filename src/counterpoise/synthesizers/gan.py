@@ -290,7 +290,8 @@ def pay_for_rows(
     if target is not None:
         paid, rest = share.split(TARGET_PART, 1 - TARGET_PART)
         [counts] = vault.counts([(target,)], paid)
-        rows = max(1, int(counts.values.sum()))
+        is_public = vault.budget.neighbours is REPLACE
+        rows = max(1, vault.total().value if is_public else int(counts.values.sum()))
         return rows, nearest_chances(counts.values / rows), rest
     if vault.budget.neighbours is REPLACE:
         return max(1, vault.total().value), None, share

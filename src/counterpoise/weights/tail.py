@@ -9,8 +9,8 @@ whose shape k says which moments exist: k < 1/2 a finite variance, k < 1 a finit
 is the one of Pareto smoothed importance sampling (Vehtari, Simpson, Gelman, Yao and Gabry,
 "Pareto Smoothed Importance Sampling", JMLR 2024), fitted as Zhang and Stephens do ("A New and
 Efficient Estimation Method for the Generalized Pareto Distribution", Technometrics 2009), with
-the weak prior of the former. Rows of a table with few categories share weights; equal weights are
-kept on one side of the threshold.
+the weak prior of the former. Rows of a table with few categories share weights; weights that are
+equal but for rounding are kept on one side of the threshold.
 """
 
 import math
@@ -21,6 +21,8 @@ from scipy.special import logsumexp
 
 # A tail of fewer rows says nothing about its shape.
 FEWEST_EXCEEDANCES = 5
+# Log-weights that are nearer to each other than this are the same.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,7 @@ def find_tail(log_weights: np.ndarray) -> Tail | None:
     """
     if not len(log_weights):
         return None
-    weights = np.exp(log_weights - np.max(log_weights))
+    weights = np.exp(np.rint((log_weights - np.max(log_weights)) / ROUNDING) * ROUNDING)
     positive = weights[weights > 0]
     # M = ceil(min(N/5, 3 sqrt(N)))   [Vehtari et al., section 2]
     size = math.ceil(min(len(positive) / 5, 3 * math.sqrt(len(positive))))
