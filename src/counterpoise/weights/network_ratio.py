@@ -180,7 +180,8 @@ class NetworkModel:
         """The weights as other trainings would have made them, one replicate a column.
 
         A replicate is the weight, moved by how far a rehearsal with fresh rows and fresh noise is
-        from one with neither.
+        from the others; a single one, from a rehearsal with neither. What all of them have in
+        common is what the training makes of any rows, and no spread.
         """
         rows = self._inputs(synthetic)
         count = redraws.base.shape[1]
@@ -189,14 +190,19 @@ class NetworkModel:
         size = max(1, round(self.population))
         found = np.empty((len(rows), count))
         released = self._log_weights(rows, self.parameters)
-        still = self._rehearsed(rows, rows, redraws.weights, size, 0.0, redraws.generator)
         for column in range(count):
             # Base weights as rows: the table that the synthesizer would have made.
             public = rows[spread_places(redraws.base[:, column], len(rows))]
-            moved = self._rehearsed(
+            found[:, column] = self._rehearsed(
                 rows, public, redraws.resample[:, column], size, self.deviation, redraws.generator
             )
-            found[:, column] = np.clip(released + moved - still, -self.limit, self.limit)
+        if count == 1:
+            middle = self._rehearsed(rows, rows, redraws.weights, size, 0.0, redraws.generator)
+            found -= middle[:, None]
+        else:
+            # About their own mean, deviations are too small by this much.
+            found = (found - found.mean(axis=1, keepdims=True)) * math.sqrt(count / (count - 1))
+        found = np.clip(found + released[:, None], -self.limit, self.limit)
         return average_to_one(found, redraws.base)
 
     def _rehearsed(
