@@ -2,6 +2,7 @@
 
 import copy
 import os
+import warnings
 import pickle
 
 import numpy as np
@@ -370,7 +371,11 @@ def test_two_descents_of_one_plan_are_paid_for_twice_and_resumed_in_their_order(
 def run_and_be_killed(folder, steps):
     """Take some steps in a process that ends without a word; how many it got."""
     ours, theirs = os.pipe()
-    process = os.fork()
+    with warnings.catch_warnings():
+        # A child of a process with threads must not wait for them; this one does not.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        process = os.fork()
     if process == 0:
         try:
             with opened(journal=journal_of(folder)) as vault:
