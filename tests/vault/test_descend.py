@@ -2,8 +2,8 @@
 
 import copy
 import os
-import warnings
 import pickle
+import warnings
 
 import numpy as np
 import pytest
