@@ -28,7 +28,7 @@ LEAST_SEEN = 0.5
 PART_ROWS = 20_000, 48_000
 STEPS = 40
 TRIES = 12  # of a step, each a quarter of the last
-PRODUCTS = 6  # with the Hessians, for one step
+PRODUCTS = 12  # with the Hessians, for one step
 WELL_SOLVED = 0.02  # the part of the squared residual that may be left after those
 # What may be left to gain in the mean over columns, on all rows, as a part of the squared distance
 # of the targets from their mean, which is what the columns are to show; within what bounds; and on

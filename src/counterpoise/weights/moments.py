@@ -55,8 +55,10 @@ from counterpoise.weights.whitening import Whitening
 # are centred at the synthetic means, so an error in it only scales the difference.
 TOTAL_FRACTION = 0.05
 # A white difference, which is about one of correlations, may well be as large as this, however
-# small the others of its block are.
+# small the others of its block are; and a block tells how large its own are, where the noise on
+# them is smaller than this.
 LIKELY_DIFFERENCE = 0.2
+SEEN_THROUGH = 0.05
 # How softly a mean is matched whose difference is not believed at all; one that is believed
 # wholly is matched nearly exactly, but never without any softness, so that a solution exists.
 SOFTNESS = 0.1
@@ -247,13 +249,17 @@ def _doubt(
     T S is less than one alone leaves. But that prior is of the block: the few differences that are
     large among many that are not, which are those that somebody asks about, are shrunk with the
     rest. Under a prior as wide as a difference may well be, the shrunken one T d misses by
-    W S + ((W - T) d)^2, with W d what would then be believed. The larger one counts.
+    W S + ((W - T) d)^2, with W d what would then be believed. That counts as far as the noise s
+    blinds the fit, s^2 / (s^2 + 0.05^2), and the larger one of the two is taken. Where less is
+    plausible, because few rows carry a coordinate or the synthesizer knows it, the prior is the
+    narrower; what the synthesizer's own noise may have done is in the base weights of replicates.
     """
     alone = np.diag(noise) * found.trust
     fitted = found.variance - alone + np.diag(trust @ noise)
-    wider = _joint_trust(np.minimum(plausible, LIKELY_DIFFERENCE**2), noise)
+    wider = _joint_trust(LIKELY_DIFFERENCE**2 * np.minimum(plausible, 1), noise)
     wide = np.diag(wider @ noise) + ((wider - trust) @ differences) ** 2
-    return np.maximum(fitted, wide)
+    blind = np.diag(noise) / (np.diag(noise) + SEEN_THROUGH**2)
+    return np.maximum(fitted, blind * wide)
 
 
 def _deviation(answer: NoisySums) -> float:
