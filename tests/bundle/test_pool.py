@@ -67,3 +67,18 @@ def test_kept_rows_obey_the_rules_of_the_schema():
     release = cp.release(private, schema, 2.0, 1e-6, rows=500, replicates=2, seed=1)
     assert len(release.table) == 500
     assert (release.table["low"] <= release.table["high"]).all()
+
+
+@pytest.mark.parametrize(
+    ("synthesizer", "weights", "is_said"),
+    [("dpgan", "uniform", True), ("dpgan", "moments", False), ("aim", "uniform", False)],
+)
+def test_error_bars_that_know_nothing_of_the_synthesizer_are_said_to(synthesizer, weights, is_said):
+    generator = np.random.default_rng(0)
+    private = pd.DataFrame({"x": generator.random(800), "y": generator.random(800) < 0.5})
+    made = cp.release(
+        private, SCHEMA, 4.0, 1e-6, synthesizer=synthesizer, weights=weights, replicates=20, seed=1
+    )
+    verdict = made.card["weights"]["verdict"]
+    assert ("the synthesizer got wrong" in verdict["reason"]) == is_said
+    assert verdict["level"] == "caution" or not is_said

@@ -313,7 +313,7 @@ def test_the_error_bars_are_the_intervals_of_the_shares(release, page):
 
 def test_rows_that_were_chosen_by_weight_are_said_to_carry_the_correction(release, page):
     assert "The rows carry the correction: they were chosen by weight." in page
-    assert "They were chosen by weight from 2,400" in page
+    assert "The rows were chosen by weight from 2,400 that were drawn." in page
     assert release.card["chosen_from"] == 2400
 
 

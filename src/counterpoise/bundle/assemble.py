@@ -29,8 +29,16 @@ from counterpoise.weights.balance import Kept
 from counterpoise.weights.diagnostics import Verdict
 from counterpoise.weights.judge_replicates import JudgedReplicates, judge_replicates, worse
 from counterpoise.weights.measured import describe_measured
+from counterpoise.weights.moment_model import MomentModel
 from counterpoise.weights.protocol import redrawable
 from counterpoise.weights.replicates import replicate_weights
+
+# Said of a release whose replicates know nothing of the error of its synthesizer.
+UNKNOWN_ERROR = Verdict(
+    "caution",
+    "the error bars leave out what the synthesizer got wrong, which nothing measured",
+    "weigh by 'moments', or take a synthesizer that counts, such as 'aim'",
+)
 
 
 def assemble(
@@ -70,7 +78,8 @@ def assemble(
         )
         judged = judge_replicates(weights, columns)
     measured = {"measured": describe_measured(synthesizer, weight_model)}
-    judged_so = judgement(card["weights"], found, judged)
+    unknown = UNKNOWN_ERROR if judged and _is_taken_as_given(synthesizer, weight_model) else None
+    judged_so = judgement(card["weights"], found, judged, unknown)
     # What a card says of an earlier choice of rows is not true of these.
     made = {key: value for key, value in card.items() if key != CHOSEN_FROM}
     made |= {"rows": len(synthetic)} | measured | judged_so
@@ -79,6 +88,12 @@ def assemble(
     table = complete(schema, synthetic).assign(**{WEIGHT: weights})
     judged_columns = None if judged is None else judged.columns
     return Release(table, schema, made, judged_columns, models=models, work=work)
+
+
+def _is_taken_as_given(synthesizer: Any, weight_model: WeightModel) -> bool:
+    """Whether rows of a model that cannot be redrawn are held to nothing that was measured."""
+    is_redrawn = synthesizer is None or redrawable(synthesizer) is not None
+    return not (is_redrawn or isinstance(weight_model, MomentModel))
 
 
 def sample(release: Release, rows: int, seed: int | None = None) -> Release:

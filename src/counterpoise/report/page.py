@@ -139,7 +139,7 @@ def _weights(release: Release, replicates: int) -> dict[str, Any]:
     effective = float(card["effective_sample_size"])
     facts = [f"Weighted, the {rows:,} rows tell as much as {effective:,.0f} equal ones would."]
     if drawn is not None:
-        facts.insert(0, f"They were chosen by weight from {drawn:,}; what is left is their weight.")
+        facts.insert(0, f"The rows were chosen by weight from {drawn:,} that were drawn.")
     if differ:
         low, middle, high = np.quantile(weights, [0.05, 0.5, 0.95])
         facts.append(
