@@ -71,10 +71,10 @@ def test_the_card_says_what_was_asked_and_stays_in_the_bundle(tmp_path, neighbou
 
 
 def test_the_card_says_what_could_not_be_asked():
-    """Of one sex with so large a budget, the synthetic rows have one sex too."""
+    """Of one sex with so large a budget, rows of independent counts have one sex too."""
     table = make_table(500).assign(sex="F")
     asked = {"rows": 75, "replicates": 3, "seed": 1, "questions": ["sex ~ age", "mean(age)"]}
-    release = cp.release(table, make_schema(), 5000.0, 1e-6, **asked)
+    release = cp.release(table, make_schema(), 5000.0, 1e-6, synthesizer="independent", **asked)
     refused, measured = release.card["questions"]
     reason = "its target has one value in the synthetic rows"
     assert refused == {"question": "sex ~ age", "measured": False, "reason": reason}
