@@ -11,6 +11,7 @@ later one that plans the same goes on with what is left, from the public state t
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _BLOCKS = 50
 
 
-class Course:
+class Course(ABC):
     """An open course; use it in a `with` block, or close it.
 
     `kept` is what an earlier run of the same course had kept, with how much of the course it stands
@@ -101,9 +102,9 @@ class Course:
     def __reduce__(self) -> NoReturn:
         raise VaultError("a course holds private rows and is never copied or pickled")
 
+    @abstractmethod
     def _let_go(self) -> None:
         """Forget all that is private."""
-        raise NotImplementedError
 
     def _require_open(self) -> None:
         self._vault._require_open()
