@@ -322,12 +322,29 @@ def test_a_replicate_that_does_not_converge_is_left_out_and_told():
     assert model["age"].standard_error == pytest.approx(kept["age"].standard_error)
 
 
-def test_separated_values_are_an_error_and_not_a_large_number():
+@pytest.mark.parametrize("healthy", [True, False])
+def test_a_replicate_that_runs_away_is_held_by_a_weak_prior_and_told(healthy: bool):
+    release = make_release(replicates=20)
+    # In three replicates nobody, or nobody who is ill, is left in medicine.
+    gone = (release.table["ward"] == "medicine") & (release.table["ill"] | (not healthy))
+    broken = release.replicates.copy()
+    broken[:, :3] *= np.where(gone, 0.0, 1.0)[:, None]
+    model = cp.Release(release.table, release.schema, {}, broken).glm("ill ~ age + ward")
+    plain = release.glm("ill ~ age + ward")
+    term = "ward[T.medicine]"
+    assert "3 of 20 replicates nearly separate" in model[term].note
+    assert "nearly separate" not in plain[term].note
+    # Three of twenty at most some deviations of the prior away, where they had no bound.
+    assert plain[term].standard_error < model[term].standard_error < 2.5
+    assert model["age"].standard_error == pytest.approx(plain["age"].standard_error, rel=0.5)
+
+
+def test_separated_values_are_an_error_that_names_the_term():
     release = make_release()
     table = release.table.assign(ill=release.table["age"] > 50)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(AnalysisError, match="separate"):
+        with pytest.raises(AnalysisError, match="because 'age' separates the target"):
             cp.Release(table, release.schema, {}).glm("ill ~ age")
 
 

@@ -9,7 +9,7 @@ that nothing measured are as wide as a stated prior: see `coefficients`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,9 @@ from counterpoise.analysis.coefficients import (
     supports_of,
     widened,
 )
-from counterpoise.analysis.replicate_fits import fit_replicates
-from counterpoise.analysis.replication import UNWEIGHTED, Design, covariance
-from counterpoise.analysis.result import LEVEL, Estimate, Estimates, estimate
+from counterpoise.analysis.replicate_fits import LOOSE, RUN_AWAY, fit_replicates, hold_back
+from counterpoise.analysis.replication import Design, covariance
+from counterpoise.analysis.result import LEVEL, Estimate, Estimates, estimate, joined
 from counterpoise.analysis.support import Measured
 from counterpoise.analysis.text import aligned, show
 from counterpoise.arguments import real_number
@@ -36,6 +36,7 @@ from counterpoise.errors import AnalysisError
 from counterpoise.formulas.families import MULTINOMIAL, choose_family, coded_targets, usual_family
 from counterpoise.formulas.likelihood import (
     FAMILIES,
+    Drawn,
     Family,
     Likelihood,
     Multinomial,
@@ -47,6 +48,9 @@ from counterpoise.formulas.matrices import Matrices, ReadFormula, Recipe, read_f
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
+
+# So many terms are named that have no finite coefficient.
+NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -185,17 +189,21 @@ def glm(
         sizes = np.tile(sizes, len(categories) - 1)
     else:
         likelihood = Numeric(x / sizes, _target(made, FAMILIES[chosen]), FAMILIES[chosen])
+    equations = max(1, len(categories) - 1)
+    steps, unit = np.tile(steps_of(x, design.weights[rows]), equations) / sizes, 1.0
+    if chosen == "gaussian":
+        unit = float(steps_of(made.target[:, None], design.weights[rows])[0]) / 2
+    # A prior is for what varies: the intercept is free.
+    varies = np.tile(x.min(axis=0) < x.max(axis=0), equations)
     # Many small products: threads would wait for each other longer than they work.
     with threadpool_limits(1, "blas"):
-        results, information, dispersion, note = _fit_all(likelihood, design, rows)
+        results, information, dispersion, note = _fit_all(
+            likelihood, design, rows, np.where(varies, steps / unit, 0.0), terms
+        )
     naive = np.sqrt(dispersion * np.diag(np.linalg.inv(information)))
     asked = was_asked(release, read, chosen, usual_family(release.schema, read.targets))
     supports = supports_of(Measured.of_release(release), read, made.recipe.layout, asked)
-    supports = supports.tiled(max(1, len(categories) - 1))
-    steps = np.tile(steps_of(x, design.weights[rows]), max(1, len(categories) - 1)) / sizes
-    unit = 1.0
-    if chosen == "gaussian":
-        unit = float(steps_of(made.target[:, None], design.weights[rows])[0]) / 2
+    supports = supports.tiled(equations)
     moves = ignorance(supports, steps / unit, information, prior_deviation)
     results, naive, moves = results / sizes[:, None], naive / sizes, moves / sizes[:, None]
     extra = moves @ moves.T
@@ -263,7 +271,11 @@ def _check_rank(x: np.ndarray, weights: np.ndarray, terms: list[str]) -> None:
 
 
 def _fit_all(
-    likelihood: Likelihood, design: Design, rows: np.ndarray
+    likelihood: Likelihood,
+    design: Design,
+    rows: np.ndarray,
+    steps: np.ndarray,
+    terms: Sequence[str],
 ) -> tuple[np.ndarray, np.ndarray, float, str]:
     """Coefficients with each weighting (coefficients x (2 + R)), and at the full one the rest.
 
@@ -272,16 +284,47 @@ def _fit_all(
     weights = design.weights[rows]
     beta = maximise(likelihood, weights, likelihood.start(weights))
     if beta is None:
+        which = _separating(likelihood, weights, steps, terms)
         raise AnalysisError(
-            "formula: the fit does not converge, because the terms separate the target's values, "
-            "or nearly so; leave out a term, or use release.fit with a penalised model"
+            f"formula: the fit does not converge, because {which} the target's "
+            "values, or nearly so; leave out a term, join a rare category with another, or "
+            "use release.fit with a penalised model"
         )
     unweighted = maximise(likelihood, np.ones(len(rows)), beta)
-    found = [beta, unweighted, *fit_replicates(likelihood, design, rows, beta)]
-    undefined = np.full(len(beta), np.nan)
-    results = np.array([undefined if each is None else each for each in found]).T
-    failed = sum(each is None for each in found[UNWEIGHTED + 1 :])
-    note = f"{failed} of {len(found) - 2} replicates did not converge" if failed else ""
     eta = likelihood.predictor(beta)
     dispersion = float(likelihood.dispersion(eta, weights))
+    fitted = fit_replicates(likelihood, design, rows, beta)
+    replicates, held = hold_back(fitted, likelihood, design, rows, beta, steps, dispersion)
+    undefined = np.full(len(beta), np.nan)
+    found = [beta, unweighted, *replicates]
+    results = np.array([undefined if each is None else each for each in found]).T
+    note = _said_of_replicates(sum(each is None for each in replicates), held, len(replicates))
     return results, likelihood.information(eta, weights), dispersion, note
+
+
+def _separating(
+    likelihood: Likelihood, weights: np.ndarray, steps: np.ndarray, terms: Sequence[str]
+) -> str:
+    """Which terms have no finite coefficient, as the beginning of a clause."""
+    zero = np.zeros(len(terms))
+    # So weak a prior leaves in place what has a maximum, and stops the rest far out.
+    found = maximise(Drawn(likelihood, zero, (steps / (4 * LOOSE)) ** 2), weights, zero)
+    far = [] if found is None else np.flatnonzero(np.abs(found) * steps > RUN_AWAY).tolist()
+    if not far:
+        return "the terms separate"
+    names = ", ".join(repr(terms[place]) for place in far[:NAMED])
+    more = f" and {len(far) - NAMED} more" if len(far) > NAMED else ""
+    return f"{names}{more} {'separates' if len(far) == 1 else 'separate'}"
+
+
+def _said_of_replicates(failed: int, held: int, count: int) -> str:
+    parts = [
+        f"{failed} of {count} replicates did not converge" if failed else "",
+        (
+            f"{held} of {count} replicates nearly separate the target's values, and are held by a "
+            f"prior of deviation {LOOSE:g} a step"
+            if held
+            else ""
+        ),
+    ]
+    return joined(*parts)

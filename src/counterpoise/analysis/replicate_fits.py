@@ -8,6 +8,14 @@ over rows are taken for all replicates together, a block of rows that fits into 
 each of which is one product of matrices. The first step starts from the same coefficients for all,
 so that mu and v are worked out once. A replicate that moves so far that a step has to be searched
 along, and a model of categories, is fitted by itself.
+
+Where few rows have a term, a replicate may have hardly any of them, or only some with the same
+outcome: then its coefficient runs away to where there is no maximum, and one such replicate would
+be all of the variance; or there is none to be found at all. Such replicates are fitted again with
+a weak prior, normal around the released coefficients with a deviation of 2.5 for a step of a term
+(A. Gelman and others, "A weakly informative default prior distribution for logistic and other
+regression models", 2008). Its centre is drawn from the same law, so that a replicate that knows
+nothing of a coefficient shows that much doubt, not none and not without end.
 """
 
 from __future__ import annotations
@@ -19,11 +27,17 @@ from counterpoise.analysis.replication import Design
 from counterpoise.formulas.likelihood import (
     FARTHEST,
     MOST_STEPS,
+    Drawn,
     Likelihood,
     Numeric,
     is_close,
     maximise,
 )
+
+# The deviation of the prior for a step of a term, and from how many of them on a replicate has run
+# away, both in units of the link.
+LOOSE = 2.5
+RUN_AWAY = 2 * LOOSE
 
 
 def fit_replicates(
@@ -48,6 +62,35 @@ def fit_replicates(
         weights = design.replicates[:, replicate][rows]
         found[replicate] = maximise(likelihood, weights, start)
     return found
+
+
+def hold_back(
+    found: list[np.ndarray | None],
+    likelihood: Likelihood,
+    design: Design,
+    rows: np.ndarray,
+    start: np.ndarray,
+    steps: np.ndarray,
+    dispersion: float,
+) -> tuple[list[np.ndarray | None], int]:
+    """The coefficients, those that ran away from `start` fitted again, and how many these are.
+
+    `steps` are what a coefficient of one does to the link by a step of its term, zero where there
+    is no prior, as for the intercept.
+    """
+    precisions = dispersion * (steps / LOOSE) ** 2
+    deviations = np.divide(LOOSE, steps, out=np.zeros(len(steps)), where=steps > 0)
+    held, count = list(found), 0
+    for replicate, each in enumerate(found):
+        if each is not None and (np.abs(each - start) * steps).max() <= RUN_AWAY:
+            continue
+        assert design.replicates is not None
+        # The same for a replicate every time.
+        centre = start + deviations * np.random.default_rng(replicate).normal(size=len(start))
+        drawn = Drawn(likelihood, centre, precisions)
+        held[replicate] = maximise(drawn, design.replicates[:, replicate][rows], start)
+        count += held[replicate] is not None
+    return held, count
 
 
 def _fit_together(

@@ -24,6 +24,7 @@ from counterpoise.formulas.keeping import layout_of, layout_values
 from counterpoise.formulas.layout import Layout
 from counterpoise.formulas.likelihood import (
     FAMILIES,
+    Drawn,
     Likelihood,
     Multinomial,
     Numeric,
@@ -215,43 +216,8 @@ def _fit(x: np.ndarray, y: np.ndarray, family: str, categories: int) -> np.ndarr
     weights = np.ones(len(x))
     beta = maximise(likelihood, weights, likelihood.start(weights))
     if beta is None:
-        drawn = _Drawn(likelihood, np.zeros(len(sizes)))
-        beta = maximise(drawn, weights, np.zeros(len(sizes)))
+        zero = np.zeros(len(sizes))
+        beta = maximise(Drawn(likelihood, zero, np.full(len(sizes), RIDGE)), weights, zero)
     if beta is None:
         raise AnalysisError("the fit to the synthetic rows does not converge")
     return np.asarray(beta / sizes)
-
-
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """A likelihood whose coefficients are drawn to zero, by RIDGE; it has a maximum."""
-
-    inner: Likelihood
-    zero: np.ndarray
-
-    def start(self, weights: np.ndarray) -> np.ndarray:
-        return self.zero
-
-    def predictor(self, beta: np.ndarray) -> np.ndarray:
-        # The coefficients travel with the predictor, in which both are linear.
-        return np.append(np.ravel(self.inner.predictor(beta)), beta)
-
-    def _split(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        size = len(self.zero)
-        shape = self.inner.predictor(self.zero).shape
-        return eta[:-size].reshape(shape), eta[-size:]
-
-    def height(self, eta: np.ndarray, weights: np.ndarray) -> float:
-        own, beta = self._split(eta)
-        return self.inner.height(own, weights) - RIDGE / 2 * float(beta @ beta)
-
-    def slope(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        own, beta = self._split(eta)
-        return self.inner.slope(own, weights) - RIDGE * beta
-
-    def information(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        own, _ = self._split(eta)
-        return self.inner.information(own, weights) + RIDGE * np.eye(len(self.zero))
-
-    def dispersion(self, eta: np.ndarray, weights: np.ndarray) -> float:
-        return self.inner.dispersion(self._split(eta)[0], weights)

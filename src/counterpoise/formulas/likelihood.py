@@ -221,6 +221,49 @@ class Multinomial:
         return 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A likelihood whose coefficients are drawn to a centre, so that it has a maximum.
+
+    Each by a precision of its own: it is the likelihood times a normal prior.
+    """
+
+    inner: Likelihood
+    centre: np.ndarray
+    precisions: np.ndarray
+
+    def start(self, weights: np.ndarray) -> np.ndarray:
+        """The centre."""
+        return self.centre
+
+    def predictor(self, beta: np.ndarray) -> np.ndarray:
+        """That of the rows, and the coefficients beside it: both are linear in them."""
+        return np.append(np.ravel(self.inner.predictor(beta)), beta)
+
+    def height(self, eta: np.ndarray, weights: np.ndarray) -> float:
+        """The log-likelihood less half of the precise squared distance from the centre."""
+        own, away = self._split(eta)
+        return self.inner.height(own, weights) - float(self.precisions @ away**2) / 2
+
+    def slope(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The rows' own, and back to the centre."""
+        own, away = self._split(eta)
+        return self.inner.slope(own, weights) - self.precisions * away
+
+    def information(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The rows' own, and the precisions."""
+        return self.inner.information(self._split(eta)[0], weights) + np.diag(self.precisions)
+
+    def dispersion(self, eta: np.ndarray, weights: np.ndarray) -> float:
+        """That of the rows."""
+        return self.inner.dispersion(self._split(eta)[0], weights)
+
+    def _split(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        size = len(self.centre)
+        shape = self.inner.predictor(self.centre).shape
+        return eta[:-size].reshape(shape), eta[-size:] - self.centre
+
+
 def probabilities(eta: np.ndarray) -> np.ndarray:
     """The probability of every category, from the predictors of all but the first.
 
