@@ -35,8 +35,10 @@ KINDS = (*CATEGORY_KINDS, *NUMERIC_KINDS, IDENTIFIER)
 
 DEFAULT_BINS = 20
 MAX_INTEGER_VALUES = 64
-# Up to this many integers or categories keep a code each, however few rows there are.
+# Up to this many categories keep a code each, however few rows there are; and so many integers,
+# which are not far from each other even where noise puts rows at values that nobody has.
 MAX_SINGLE_VALUES = 32
+MAX_SINGLE_NUMBERS = 8
 
 
 @dataclass(frozen=True)
@@ -324,7 +326,7 @@ class Column:
             return self.grouping is None and len(self.categories) > MAX_SINGLE_VALUES
         if not self.is_numeric or self.bins is not None:
             return False
-        return not (self.has_single_values and self.high - self.low < MAX_SINGLE_VALUES)
+        return not (self.has_single_values and self.high - self.low < MAX_SINGLE_NUMBERS)
 
     @property
     def missing(self) -> tuple[str, ...]:

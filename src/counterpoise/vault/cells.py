@@ -54,6 +54,11 @@ LEAST_DEVIATIONS = 5.0
 # and the chance that noise alone is taken for it.
 WHERE_PART, ROUGH_CELLS, SEEN_BY_CHANCE = 0.15, 48, 0.05
 
+# The values of a number keep a code each where there are so many deviations of noise for each of
+# them. A fifth of a deviation of rows is left, on average, at a value that nobody has; where bounds
+# are generous, such a row counts a hundred times in a variance, which then is 5% too large.
+ROWS_AT_A_VALUE = 400
+
 # Categories keep a code each, or those that stand clear do, up to a number within these: fewer are
 # never worth grouping, and more would leave the features of weights no room.
 FEWEST_CATEGORIES, MOST_CATEGORIES = 32, 400
@@ -202,11 +207,14 @@ def _keeps_codes(column: Column, useful: float, most: int) -> bool:
     """Whether a value or a category each is what relations are counted in.
 
     Neighbours can go together where there is an order; where there is none, what goes together is
-    lost to relations, so that lists may be longer.
+    lost to relations, so that lists may be longer. Of the values of a number, some may be there for
+    generous bounds alone, and noise leaves rows at them that no later step can tell from others.
     """
     if column.kind == "categorical":
         return column.cells <= most
-    return (column.has_single_values or not column.is_numeric) and column.cells <= useful
+    if not column.is_numeric:
+        return column.cells <= useful
+    return column.has_single_values and column.cells <= useful**2 / ROWS_AT_A_VALUE
 
 
 def _useful_bins(budget: Budget, columns: int, rows: int) -> float:
