@@ -34,7 +34,7 @@ from counterpoise.synthesizers.pategan import STEP_ROWS
 from counterpoise.synthesizers.workload import all_cliques
 from counterpoise.weights.calibration import FIRST_ROWS
 from counterpoise.weights.many_calibrations import PART_ROWS
-from counterpoise.weights.moment_model import MOST_HELD, SINGLE_PRECISION
+from counterpoise.weights.row_blocks import MOST_HELD
 from counterpoise.weights.standardise import CHUNK_ROWS
 
 # Python and the libraries, before anything is read.
@@ -178,8 +178,6 @@ def replicates_cost(
 
 
 def _white_bytes(rows: int, features: int) -> int:
-    """Whitened rows while weights are fitted: doubles, single numbers, or made at every pass."""
+    """The features of rows while weights are fitted: single numbers, or made at every pass."""
     numbers = rows * features
-    if numbers > MOST_HELD:
-        return 0
-    return numbers * (4 if numbers > SINGLE_PRECISION else 8)
+    return 0 if numbers > MOST_HELD else 4 * numbers

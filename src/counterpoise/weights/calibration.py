@@ -48,8 +48,8 @@ def calibrate(
         return theta
     whole = _blocks(rows)
     # Where rows are made at every pass, a larger part of them spares some passes.
-    part = thinned(rows, MORE_ROWS if whole.turn is not None else FIRST_ROWS)
-    if start is None or len(part) == rows.shape[0] or whole.turn is not None:
+    part = thinned(rows, MORE_ROWS if whole.is_made else FIRST_ROWS)
+    if start is None or len(part) == rows.shape[0] or whole.is_made:
         theta = _newton(_blocks(part), target, softness, theta)
     if len(part) == rows.shape[0]:
         return theta
@@ -151,7 +151,7 @@ def _mended(hessian: np.ndarray, step: np.ndarray, change: np.ndarray) -> np.nda
 
 def _precision(rows: RowBlocks) -> tuple[float, float]:
     """The Newton decrement (double of what is left to gain) to stop at, and the dual's rounding."""
-    if rows.turn is not None:
+    if rows.is_made:
         # So many rows that what is left is far below the sampling of these.
         return 1e-8, 1e-7
     double = isinstance(rows, HeldRows) and rows.values.dtype == np.float64

@@ -27,7 +27,7 @@ from counterpoise.weights.features import Features
 from counterpoise.weights.held_tables import HeldTables
 from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many, describe
 from counterpoise.weights.protocol import coded_rows
-from counterpoise.weights.row_blocks import HeldRows, MadeRows, RowBlocks, Turn
+from counterpoise.weights.row_blocks import MOST_HELD, FeatureRows, MadeRows, RowBlocks, Turn
 from counterpoise.weights.standardise import Standardised, chunks, spread
 from counterpoise.weights.weights import Weights
 from counterpoise.weights.whitening import Whitening
@@ -44,10 +44,6 @@ SOFTER = 0.4  # what more of it is added at a time where a part of the rows misl
 # What shrinkage hides moves the means of a replicate by no more than takes half of its rows: of
 # many differences that nobody could see, rows have no more to tell.
 MOST_HIDDEN = math.log(2)
-# Above this many numbers, the whitened rows are kept in single precision.
-SINGLE_PRECISION = 4_000_000
-# Above this many, they are made again at every pass.
-MOST_HELD = 150_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,27 +70,23 @@ class MomentModel:
     def weigh(self, synthetic: Any) -> Weights:
         """The weights of rows from the same synthesizer; free."""
         rows = coded_rows(self.schema, synthetic)
-        # z.theta without z: the same for a row whatever the others, and quicker
-        tilt = self.whitening.directions @ self.theta
-        parts = [self.standardised(chunk) @ tilt for chunk in chunks(rows)]
+        parts = [self.standardised(chunk) @ self.tilt for chunk in chunks(rows)]
         log_weights = np.concatenate([np.empty(0), *parts])
         if self.held is not None:
             log_weights += self.held.log_factors(rows.codes)
         return Weights(log_weights, self.reached)
 
-    def calibrated(self, rows: Coded, private_rows: float, loose: np.ndarray) -> MomentModel:
+    def calibrated(self, rows: FeatureRows, private_rows: float, loose: np.ndarray) -> MomentModel:
         """The model with the tilt that brings these synthetic rows to the shrunken difference.
 
         All means are matched more softly until the effective sample size is as large as the
         private table, or half the synthetic one: a tilt in many directions at once would cost
         more in variance than it saves in bias.
         """
-        large = len(rows) * len(self.theta) > MOST_HELD
-        white = self.white_rows(rows) if large else HeldRows(self.white(rows))
+        white = rows.turned(self.turn)
         target = self.trust @ self.differences
         least = min(LEAST_FRACTION, private_rows / max(1, len(rows)))
-        # Single precision will do for the way there.
-        some = white.take(spread(len(rows), FIRST_ROWS)).astype(np.float32, copy=False)
+        some = white.take(spread(len(rows), FIRST_ROWS))
         softness, theta = _hardest(some, target, self.softness, loose, least)
         theta = calibrate(white, target, softness, theta)
         mean, effective = mean_and_fraction(white, theta)
@@ -105,29 +97,30 @@ class MomentModel:
             mean, effective = mean_and_fraction(white, theta)
         return replace(self, softness=softness, theta=theta, missed=target - mean)
 
-    def holding(self, rows: Coded, synthesizer: Any) -> MomentModel:
+    def holding(self, rows: FeatureRows, synthesizer: Any) -> MomentModel:
         """The model whose weights leave the tables alone that the synthesizer of these rows knows.
 
         What they then miss of a difference is known, and is in the replicates.
         """
-        tilted = self.weigh(rows).normalised
-        held = HeldTables.of(self.schema, rows.codes, tilted, synthesizer)
+        log_weights = rows.times(self.tilt)
+        tilted, codes = Weights(log_weights).normalised, rows.table.codes
+        held = HeldTables.of(self.schema, codes, tilted, synthesizer)
         if not held.tables:
             return self
-        made = replace(self, held=held)
-        means = made.white_means(rows, made.weigh(rows).normalised)
-        return replace(made, missed=self.trust @ self.differences - means)
+        weights = Weights(log_weights + held.log_factors(codes)).normalised
+        means = (rows.means(weights) - self.whitening.centre) @ self.whitening.directions
+        return replace(self, held=held, missed=self.trust @ self.differences - means)
 
-    def white_means(self, rows: Coded, weights: np.ndarray) -> np.ndarray:
-        """The means of the white coordinates of rows under weights that average to one."""
-        sums, start = np.zeros(len(self.whitening.centre)), 0
-        for chunk in chunks(rows):
-            sums += weights[start : start + len(chunk)] @ self.standardised(chunk)
-            start += len(chunk)
-        found: np.ndarray = (
-            sums / max(1, start) - self.whitening.centre
-        ) @ self.whitening.directions
+    @property
+    def tilt(self) -> np.ndarray:
+        """What to multiply features by: z.theta without z, and quicker."""
+        found: np.ndarray = self.whitening.directions @ self.theta
         return found
+
+    @property
+    def turn(self) -> Turn:
+        """What makes white rows of features."""
+        return Turn(self.whitening.centre, self.whitening.directions)
 
     @property
     def reached(self) -> float:
@@ -177,26 +170,16 @@ class MomentModel:
 
     def white_rows(self, rows: Coded) -> RowBlocks:
         """The rows in white coordinates and single precision; held, unless they are too many."""
-        turn = Turn(self.whitening.centre, self.whitening.directions)
-        made = MadeRows(rows, self.standardised, turn)
+        made = MadeRows(rows, self.standardised, self.turn)
         return made if len(rows) * len(self.theta) > MOST_HELD else made.held()
 
     def white(self, rows: Coded) -> np.ndarray:
         """The rows in white coordinates."""
-        size = len(self.theta)
-        large = len(rows) * size > SINGLE_PRECISION
-        values = np.empty((len(rows), size), dtype=np.float32 if large else np.float64)
-        directions = self.whitening.directions.astype(values.dtype)
-        start = 0
-        for chunk in chunks(rows):
-            centred = self.standardised(chunk) - self.whitening.centre
-            np.matmul(
-                centred.astype(values.dtype, copy=False),
-                directions,
-                out=values[start : start + len(chunk)],
-            )
-            start += len(chunk)
-        return values
+        parts = [
+            (self.standardised(chunk) - self.whitening.centre) @ self.whitening.directions
+            for chunk in chunks(rows)
+        ]
+        return np.concatenate([np.empty((0, len(self.theta))), *parts])
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The model as named arrays, for saving without pickle."""

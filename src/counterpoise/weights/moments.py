@@ -47,6 +47,7 @@ from counterpoise.weights.protocol import (
     coded_rows,
     pay_for_total,
 )
+from counterpoise.weights.row_blocks import FeatureRows
 from counterpoise.weights.shrinkage import Shrinkage, shrink
 from counterpoise.weights.standardise import PRIORITY, Standardised
 from counterpoise.weights.whitening import Whitening
@@ -138,9 +139,9 @@ class Moments:
         standardised = Standardised.over(features, rows, len(asked.names))
         answer = vault.sums(standardised, standardised.bound, sums_share)
         is_asked = np.arange(len(features.names)) < len(asked.names)
+        values = FeatureRows.of(rows, standardised, len(features.names))
         whitening = Whitening.over(
-            standardised,
-            rows,
+            values,
             np.repeat(np.arange(len(blocks)) + ASKED, [len(made.names) for made in blocks]),
             np.where(is_asked, 0, np.where(is_measured(standardised, synthesizer), 1, 2)),
         )
@@ -171,9 +172,11 @@ class Moments:
         )
         # The floor goes by how many private rows there may be, where the total is but noise.
         gives_way = np.where(whitening.blocks == ASKED, GIVES_WAY * loose, loose)
-        model = model.calibrated(rows, population + 2 * total.deviation, gives_way)
+        model = model.calibrated(values, population + 2 * total.deviation, gives_way)
         # What was asked for in advance goes before the tables.
-        return model if self.questions or synthesizer is None else model.holding(rows, synthesizer)
+        return (
+            model if self.questions or synthesizer is None else model.holding(values, synthesizer)
+        )
 
     def _check(self, schema: Schema, rows: Coded) -> None:
         """Refuse what cannot be asked for before anything is paid."""

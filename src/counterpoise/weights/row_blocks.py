@@ -16,6 +16,8 @@ from counterpoise.schema import Coded
 
 # Few enough that what is worked out of them stays near the processor.
 BLOCK_ROWS = 4096
+# Above this many numbers, rows are made again at every pass.
+MOST_HELD = 150_000_000
 
 
 class RowBlocks(Protocol):
@@ -39,6 +41,11 @@ class RowBlocks(Protocol):
         """What makes rows of raw ones."""
         ...
 
+    @property
+    def is_made(self) -> bool:
+        """Whether they are made again at every pass, so that a pass is dear."""
+        ...
+
     def take(self, places: np.ndarray) -> np.ndarray:
         """Some of the rows."""
         ...
@@ -54,6 +61,12 @@ class Turn:
 
     centre: np.ndarray
     directions: np.ndarray
+
+    def rows(self, raw: np.ndarray) -> np.ndarray:
+        """Rows of raw ones, in single precision."""
+        centred = (raw - self.centre).astype(np.float32)
+        found: np.ndarray = centred @ self.directions.astype(np.float32)
+        return found
 
     def vectors(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The vectors for raw rows, and what to take from their products."""
@@ -72,6 +85,7 @@ class HeldRows:
 
     values: np.ndarray
     turn = None
+    is_made = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -91,12 +105,41 @@ class HeldRows:
 
 
 @dataclass(frozen=True, eq=False)
+class TurnedRows:
+    """Rows whose raw ones are in memory: products with few vectors need no turned rows."""
+
+    values: np.ndarray
+    turn: Turn
+    is_made = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows, and of numbers in each."""
+        return len(self.values), self.turn.directions.shape[1]
+
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """All rows in order: where they are, and what they are."""
+        for part, raw in self.raw_blocks():
+            yield part, self.turn.rows(raw)
+
+    def raw_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """The same before they are turned."""
+        for part in slices(len(self.values)):
+            yield part, self.values[part]
+
+    def take(self, places: np.ndarray) -> np.ndarray:
+        """Some of the rows."""
+        return self.turn.rows(self.values[places])
+
+
+@dataclass(frozen=True, eq=False)
 class MadeRows:
     """Rows in single precision that are made of a coded table whenever they are gone through."""
 
     table: Coded
     raw: Callable[[Coded], np.ndarray]
     turn: Turn
+    is_made = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -106,12 +149,12 @@ class MadeRows:
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """All rows in order: where they are, and what they are."""
         for part in slices(len(self.table)):
-            yield part, self._turned(self._some(part))
+            yield part, self.turn.rows(self.raw(_some(self.table, part)))
 
     def raw_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """The same before they are turned."""
         for part in slices(len(self.table)):
-            yield part, self.raw(self._some(part)).astype(np.float32, copy=False)
+            yield part, self.raw(_some(self.table, part)).astype(np.float32, copy=False)
 
     def held(self) -> HeldRows:
         """The same rows in memory."""
@@ -124,16 +167,71 @@ class MadeRows:
         """Some of the rows."""
         found = np.empty((len(places), self.shape[1]), dtype=np.float32)
         for part in slices(len(places)):
-            found[part] = self._turned(self.table.take(places[part]))
+            found[part] = self.turn.rows(self.raw(self.table.take(places[part])))
         return found
 
-    def _some(self, part: slice) -> Coded:
-        return Coded(self.table.schema, self.table.codes[part], self.table.units[part])
 
-    def _turned(self, some: Coded) -> np.ndarray:
-        centred = (self.raw(some) - self.turn.centre).astype(np.float32)
-        found: np.ndarray = centred @ self.turn.directions.astype(np.float32)
+@dataclass(frozen=True, eq=False)
+class FeatureRows:
+    """The features of a coded table in single precision: held, or made at every pass."""
+
+    table: Coded
+    raw: Callable[[Coded], np.ndarray]
+    values: np.ndarray | None
+
+    @classmethod
+    def of(cls, table: Coded, raw: Callable[[Coded], np.ndarray], size: int) -> FeatureRows:
+        """`raw` makes so many features of each row; they are held unless they are too many."""
+        if len(table) * size > MOST_HELD:
+            return cls(table, raw, None)
+        values = np.empty((len(table), size), dtype=np.float32)
+        for part in slices(len(table)):
+            values[part] = raw(_some(table, part))
+        return cls(table, raw, values)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """All rows in order: where they are, and their features."""
+        for part in slices(len(self.table)):
+            if self.values is not None:
+                yield part, self.values[part]
+            else:
+                yield part, self.raw(_some(self.table, part)).astype(np.float32, copy=False)
+
+    def take(self, places: np.ndarray) -> np.ndarray:
+        """The features of some of the rows."""
+        if self.values is not None:
+            return self.values[places]
+        made = (self.raw(self.table.take(places[part])) for part in slices(len(places)))
+        return np.concatenate([np.asarray(each, dtype=np.float32) for each in made])
+
+    def times(self, vector: np.ndarray) -> np.ndarray:
+        """The product of every row and a vector."""
+        single = vector.astype(np.float32)
+        parts = [some @ single for _, some in self.blocks()]
+        return np.concatenate([np.empty(0), *parts])
+
+    def means(self, weights: np.ndarray | None = None) -> np.ndarray:
+        """The means of the features, under weights that average to one if there are any."""
+        sums = 0.0
+        for part, some in self.blocks():
+            given = np.ones(len(some)) if weights is None else weights[part]
+            # In double precision: what is known of a difference is no better than its mean.
+            sums = sums + given @ some.astype(float)
+        found: np.ndarray = np.asarray(sums) / max(1, len(self))
         return found
+
+    def turned(self, turn: Turn) -> RowBlocks:
+        """The rows that the features are turned to."""
+        if self.values is None:
+            return MadeRows(self.table, self.raw, turn)
+        return TurnedRows(self.values, turn)
+
+
+def _some(table: Coded, part: slice) -> Coded:
+    return Coded(table.schema, table.codes[part], table.units[part], table.is_spread)
 
 
 def slices(rows: int) -> Iterator[slice]:

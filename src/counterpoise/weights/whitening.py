@@ -7,20 +7,19 @@ means of different coordinates can be matched without disturbing each other.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from counterpoise.schema import Coded
-from counterpoise.weights.standardise import Standardised, chunks
+from counterpoise.weights.row_blocks import FeatureRows, Turn, slices
+from counterpoise.weights.standardise import spread
 
 # A feature of which the ones before it leave less than this part of the variance is not matched.
 LEAST_VARIANCE = 1e-3
 # A coordinate that fewer rows than this carry is not matched.
 LEAST_ROWS = 10
-# Above this many numbers, products of features are in single precision; their sums never are.
-SINGLE_PRECISION = 4_000_000
+# About how many rows their covariance is taken from.
+PART_ROWS = 40_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,27 +35,24 @@ class Whitening:
     blocks: np.ndarray  # the block of each coordinate
 
     @classmethod
-    def over(
-        cls, features: Standardised, rows: Coded, blocks: np.ndarray, ranks: np.ndarray
-    ) -> Whitening:
-        """The coordinates of features in these blocks; the lowest `ranks` stay themselves."""
-        size = len(features.names)
-        number: Any = np.float32 if len(rows) * size > SINGLE_PRECISION else np.float64
-        total, second = np.zeros(size), np.zeros((size, size))
-        for chunk in chunks(rows):
-            values = features(chunk)
-            total += values.sum(axis=0)
-            values = values.astype(number, copy=False)
-            second += values.T @ values
-        centre = total / max(1, len(rows))
-        covariance = second / max(1, len(rows)) - np.outer(centre, centre)
+    def over(cls, rows: FeatureRows, blocks: np.ndarray, ranks: np.ndarray) -> Whitening:
+        """The coordinates of features in these blocks; the lowest `ranks` stay themselves.
+
+        The mean is that of all rows, and white is a part of them that is large enough to tell.
+        """
+        centre = rows.means()
+        some = rows.take(spread(len(rows), PART_ROWS))
+        own, second = some.mean(axis=0, dtype=float), np.zeros((len(centre), len(centre)))
+        for part in slices(len(some)):
+            second += some[part].T @ some[part]
+        covariance = second / max(1, len(some)) - np.outer(own, own)
         kept, directions = _turned(covariance, np.argsort(ranks, kind="stable"))
-        fourth, turned = np.zeros(len(kept)), directions.astype(number)
-        for chunk in chunks(rows):
-            squares = ((features(chunk) - centre).astype(number, copy=False) @ turned) ** 2
+        fourth, turn = np.zeros(len(kept)), Turn(own, directions)
+        for part in slices(len(some)):
+            squares = turn.rows(some[part]) ** 2
             fourth += np.einsum("ij,ij->j", squares, squares)
-        # Rows that carry a coordinate: N / kurtosis = (sum z^2)^2 / sum z^4
-        carried = len(rows) ** 2 >= LEAST_ROWS * fourth
+        # Rows that carry a coordinate: N / kurtosis = N (sum z^2)^2 / (n sum z^4) of n rows
+        carried = len(rows) * len(some) >= LEAST_ROWS * fourth
         return cls(centre, directions[:, carried], blocks[kept][carried])
 
 
