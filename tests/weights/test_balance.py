@@ -39,9 +39,12 @@ def test_no_row_is_kept_twice_and_what_is_left_to_weigh_is_the_weight_over_the_c
     codes, weights = pool(spread=0.3)
     kept = keep(codes, SIZES, weights, 1000, np.random.default_rng(1))
     assert len(np.unique(kept.places)) == 1000
-    assert kept.weights == pytest.approx(np.ones(1000), abs=1e-9)
-    products = kept.stands_for * weights[kept.places]
-    assert np.ptp(products) < 1e-9 * products.mean()
+    chances = inclusion(weights, 1000)[kept.places]
+    left, stands_for = weights[kept.places] / chances, 1 / chances
+    assert kept.weights == pytest.approx(left / left.mean(), abs=1e-9)
+    assert kept.stands_for == pytest.approx(stands_for / stands_for.mean(), abs=1e-9)
+    # All but those that are certain weigh the same.
+    assert np.ptp(kept.weights[chances < 1]) < 1e-9
 
 
 def test_rows_heavier_than_a_place_keep_the_rest_of_their_weight():

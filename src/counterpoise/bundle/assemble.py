@@ -60,9 +60,10 @@ def assemble(
     `kept` says how rows were chosen that are a part of a pool. `card` states the methods and the
     population; the rest of it is added here.
     """
-    found = weight_model.weigh(synthetic)
-    if kept is not None:
-        found = Weights(np.log(kept.weights), found.reached)
+    if kept is None:
+        found = weight_model.weigh(synthetic)
+    else:
+        found = Weights(np.log(kept.weights), kept.reached)
     weights = found.normalised
     population = card["population"]
     judged = None

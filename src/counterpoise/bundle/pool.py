@@ -7,6 +7,7 @@ where the weights can be worked out for any row, and the pool stays small.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pandas as pd
 from counterpoise.schema import Schema
 from counterpoise.weights import WeightModel
 from counterpoise.weights.balance import Kept, keep
+from counterpoise.weights.moment_model import MomentModel
 
 # Rows drawn for each that is kept, at most and at least, and how many may make a pool: as many as
 # are weighed quickly, or twice as many for two of each; larger tables have rows to spare.
@@ -44,6 +46,9 @@ def balanced_part(
         return pool, None
     # A stream of its own: rows must not be chosen by the numbers that they were made of.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
-    weights = model.weigh(pool).normalised
-    kept = keep(schema.encode(pool).codes, schema.sizes, weights, rows, generator)
-    return pool.iloc[kept.places].reset_index(drop=True), kept
+    coded = schema.encode(pool)
+    # Models of other kinds may read values that have no place in codes.
+    weights = model.weigh(coded if isinstance(model, MomentModel) else pool)
+    kept = keep(coded.codes, schema.sizes, weights.normalised, rows, generator)
+    part = pool.iloc[kept.places].reset_index(drop=True)
+    return part, replace(kept, reached=weights.reached)

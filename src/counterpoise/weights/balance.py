@@ -23,7 +23,7 @@ import numpy as np
 
 # How much balance counts against chance, how often all strata are drawn again, and in how many
 # parts: strata of a part are drawn as if the others stayed, so that a part must not be large.
-BETA, SWEEPS, PARTS = 8.0, 4, 64
+BETA, SWEEPS, PARTS = 8.0, 2, 64
 # The most numbers that the cells of all rows may be; beyond, fewer pairs are balanced.
 MOST_NUMBERS = 20_000_000
 
@@ -36,6 +36,7 @@ class Kept:
     weights: np.ndarray  # what is left to weigh, averaging to one
     stands_for: np.ndarray  # how many rows of the pool each does, in units of the average
     pool: int  # how many rows they were chosen from
+    reached: float = 1.0  # the part of the known difference that the pool's weights make up for
 
 
 def keep(
