@@ -71,15 +71,22 @@ class Coded:
         Categories that share a code share a feature, and a null categorical is 0 in all of its
         features. Also returns a name for each feature.
         """
-        return self._features(one_hot=True)
+        return self.features(one_hot=True), self._names(one_hot=True)
 
     def unit_box(self) -> tuple[np.ndarray, tuple[str, ...]]:
         """The unit values, with an indicator of null after every nullable column; and names."""
-        return self._features(one_hot=False)
+        return self.features(one_hot=False), self._names(one_hot=False)
 
-    def _features(self, one_hot: bool) -> tuple[np.ndarray, tuple[str, ...]]:
-        names = [name for column in self.schema for name in feature_names(column, one_hot)]
-        features = np.zeros((len(self), len(names)), order="F")
+    def _names(self, one_hot: bool) -> tuple[str, ...]:
+        return tuple(name for column in self.schema for name in feature_names(column, one_hot))
+
+    def features(self, one_hot: bool) -> np.ndarray:
+        """What `one_hot` or `unit_box` make of the rows, without the names."""
+        widths = (
+            column.size if one_hot and column.kind == "categorical" else 1 + column.nullable
+            for column in self.schema
+        )
+        features = np.zeros((len(self), sum(widths)), order="F")
         # A view that counts through a column before the next: setting ones is quicker by places.
         flat, every, place = features.reshape(-1, order="F"), np.arange(len(self)), 0
         for position, column in enumerate(self.schema):
@@ -94,7 +101,7 @@ class Coded:
             if column.null_code is not None:
                 features[:, place] = codes == column.null_code
                 place += 1
-        return features, tuple(names)
+        return features
 
 
 def feature_names(column: Column, one_hot: bool) -> list[str]:

@@ -95,7 +95,7 @@ class ColumnsBlock:
         return math.sqrt(sum(_largest_norm(column, self.one_hot) ** 2 for column in self.schema))
 
     def __call__(self, rows: Coded) -> np.ndarray:
-        return (rows.one_hot() if self.one_hot else rows.unit_box())[0]
+        return rows.features(self.one_hot)
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "columns", "one_hot": self.one_hot}
@@ -309,7 +309,7 @@ class ComponentsBlock(_WholeRowBlock):
         return (columns.bound + float(np.linalg.norm(self.centre))) * (1 + 1e-9)
 
     def __call__(self, rows: Coded) -> np.ndarray:
-        return (rows.one_hot()[0] - self.centre) @ self.directions
+        return (rows.features(one_hot=True) - self.centre) @ self.directions
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -336,7 +336,7 @@ class FourierBlock(_WholeRowBlock):
         return math.sqrt(len(self.phases))
 
     def __call__(self, rows: Coded) -> np.ndarray:
-        return np.cos(rows.one_hot()[0] @ self.frequencies + self.phases)
+        return np.cos(rows.features(one_hot=True) @ self.frequencies + self.phases)
 
     def to_dict(self) -> dict[str, Any]:
         return {
