@@ -110,9 +110,11 @@ def _within_cells(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
     sum_c p_c^2 Cov_c over the cells c
     """
-    rows = len(codes)
-    _, cell, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    cell = cell.reshape(-1)
+    rows, cell = len(codes), np.zeros(len(codes), dtype=np.int64)
+    for column in codes.T:
+        # A number for every combination so far, without gaps: no product of many can be too large.
+        cell = np.unique(cell * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1]
+    counts = np.bincount(cell)
     means = np.stack([np.bincount(cell, column) for column in values.T], axis=1) / counts[:, None]
     # p_c^2 Cov_c = (1/N^2) sum_i n_c (x_i - mean_c)(x_i - mean_c)'
     left = (values - means[cell]) * np.sqrt(counts[cell])[:, None] / rows

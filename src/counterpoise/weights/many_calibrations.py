@@ -34,7 +34,7 @@ WELL_SOLVED = 0.02  # the part of the squared residual that may be left after th
 # of the targets from their mean, which is what the columns are to show; within what bounds; and on
 # a part of the rows. About twice the divergence of weights. No column may have many times as much
 # left, and one with half of it is not worked on.
-ENOUGH, LEAST_ENOUGH, MOST_ENOUGH, ENOUGH_OF_A_PART = 1e-3, 1e-6, 1e-4, 1e-3
+ENOUGH, LEAST_ENOUGH, MOST_ENOUGH, ENOUGH_OF_A_PART = 1e-3, 1e-6, 3e-4, 1e-2
 MANY_TIMES, HALF = 20.0, 0.5
 ROUNDING = 1e-7
 WORTH_A_COPY = 0.75  # the part of the columns that is still worked on
@@ -51,11 +51,12 @@ def calibrate_many(
     softness: np.ndarray,
     described: Described | None = None,
     out: np.ndarray | None = None,
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """The weights for many base weights and targets at once, one a column, averaging to one.
 
     They are in single precision, in `out` if there is such a place. What `describe` says of the
-    rows is worked out where it is not given.
+    rows is worked out where it is not given. `start` is a theta that all are near, if one is known.
 
     >>> rows = np.array([[-1.0], [0.0], [1.0]])
     >>> base = np.array([[1.0, 2.0], [1.0, 0.0], [1.0, 1.0]])
@@ -72,7 +73,9 @@ def calibrate_many(
     # What hardly varies among the rows of a column, they cannot be asked to match.
     soft = softness[:, None] + (known.variances < LEAST_SEEN)
     curvatures = known.variances + soft
-    thetas = np.zeros(targets.shape)
+    thetas = (
+        np.zeros(targets.shape) if start is None else np.repeat(start[:, None], base.shape[1], 1)
+    )
     part = whole
     for about in PART_ROWS:
         part = whole.part(known.norms, about)

@@ -165,7 +165,9 @@ class MomentModel:
         # What the weights could not make up for is known to be there, and not capped.
         spare = yielding * np.sqrt(hidden + self.missed**2)[:, None] * normal(size=(size, count))
         targets = (self.trust @ self.differences)[:, None] + centres + believed + spare
-        made = calibrate_many(rows, base, targets, self.softness, described, out=redraws.resample)
+        # Replicates are the weights once more: each is near them.
+        out, near = redraws.resample, self.theta
+        made = calibrate_many(rows, base, targets, self.softness, described, out, near)
         return made if self.held is None else self.held.hold(coded.codes, base, made)
 
     def white_rows(self, rows: Coded) -> RowBlocks:

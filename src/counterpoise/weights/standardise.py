@@ -23,6 +23,8 @@ from counterpoise.schema import Coded
 from counterpoise.weights.features import Features
 
 CHUNK_ROWS = 8192
+# About how many synthetic rows tell of scales and covariances, where there are twice as many.
+PART_ROWS = 30_000
 # This part of the synthetic rows has features that are not clipped.
 UNCLIPPED = 0.95
 # The same of those that were asked for, each question of which is cut already.
@@ -50,16 +52,20 @@ class Standardised:
         size = len(features.names)
         if len(synthetic) == 0 or size == 0:
             return cls(features, np.zeros(size), np.ones(size), 1.0)
+        # A scale is none the better for more rows than these.
+        some = synthetic
+        if len(synthetic) >= 2 * PART_ROWS:
+            some = synthetic.take(spread(len(synthetic), PART_ROWS))
         total, squares = np.zeros(size), np.zeros(size)
-        for chunk in chunks(synthetic):
+        for chunk in chunks(some):
             values = features(chunk)
             total += values.sum(axis=0)
             squares += np.einsum("ij,ij->j", values, values)
-        centre = total / len(synthetic)
-        variance = np.maximum(squares / len(synthetic) - centre**2, 0)
+        centre = total / len(some)
+        variance = np.maximum(squares / len(some) - centre**2, 0)
         scale = np.maximum(np.sqrt(_group_sums(features.groups, variance)), LEAST_DEVIATION)
         unclipped = cls(features, centre, scale, np.inf, asked)
-        norms = np.concatenate([unclipped._part_norms(chunk) for chunk in chunks(synthetic)])
+        norms = np.concatenate([unclipped._part_norms(chunk) for chunk in chunks(some)])
         bound = max(float(np.quantile(norms[:, 1], UNCLIPPED)), 1e-3)
         if not asked:
             return cls(features, centre, scale, bound)

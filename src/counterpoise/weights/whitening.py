@@ -12,14 +12,12 @@ import numpy as np
 from scipy import linalg
 
 from counterpoise.weights.row_blocks import FeatureRows, Turn, slices
-from counterpoise.weights.standardise import spread
+from counterpoise.weights.standardise import PART_ROWS, spread
 
 # A feature of which the ones before it leave less than this part of the variance is not matched.
 LEAST_VARIANCE = 1e-3
 # A coordinate that fewer rows than this carry is not matched.
 LEAST_ROWS = 10
-# About how many rows their covariance is taken from.
-PART_ROWS = 40_000
 
 
 @dataclass(frozen=True, eq=False)
