@@ -34,6 +34,7 @@ class Rate:
         """So many hits in so many independent trials, with Wilson's interval."""
         if not trials > 0:
             return UNKNOWN
+        hits, trials = float(hits), float(trials)
         value = min(max(hits / trials, 0.0), 1.0)
         z = float(stats.norm.ppf(0.5 + confidence / 2))
         # (p + z^2 / 2n +- z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)

@@ -3,13 +3,13 @@
 Univariate predicates are values that one released row has, and the ends of numbers; multivariate
 ones describe a released row in three to eight columns drawn at random, and are kept if no other
 released row fits. An attacker with weights keeps those that by weight fit about one person of the
-population. No two are kept that come from the same released row. What matters is how many fit exactly one private
-row, and whether that is more than for people whom the release never saw: if the K people who fit,
-of the private table and the hold-out together, were in the private table by lot, exactly one would
-be with the probability of a hypergeometric draw, and the mean of it is the baseline. That is the
-control at equal size; a small hold-out by itself would be singled out at another rate because it
-is small. Random predicates, with every value from another released row, know the columns but not
-the people. Reference: Article 29 Data Protection Working Party, opinion 05/2014; Cohen and Nissim
+population. No two are kept that come from the same released row. What matters is how many fit
+exactly one private row, and whether that is more than for people whom the release never saw: if
+the K people who fit, of the private table and the hold-out together, were in the private table by
+lot, exactly one would be with the probability of a hypergeometric draw, and the mean of it is the
+baseline. That is the control at equal size; a small hold-out by itself would be singled out at
+another rate because it is small. Random predicates, with every value from another released row,
+know the columns but not the people. Reference: Article 29 Data Protection Working Party, opinion 05/2014; Cohen and Nissim
 (2020) on why a rate by itself means little.
 """
 
