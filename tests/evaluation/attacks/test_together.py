@@ -39,7 +39,7 @@ def on_copies(private, holdout):
 
 @pytest.fixture(scope="module")
 def on_private_release(private, holdout):
-    return attack_all(private_release(private, synthesizer="mst"), private, holdout)
+    return attack_all(private_release(private), private, holdout)
 
 
 def test_every_attack_finds_copied_people(on_copies):

@@ -9,8 +9,8 @@ the K people who fit, of the private table and the hold-out together, were in th
 lot, exactly one would be with the probability of a hypergeometric draw, and the mean of it is the
 baseline. That is the control at equal size; a small hold-out by itself would be singled out at
 another rate because it is small. Random predicates, with every value from another released row,
-know the columns but not the people. Reference: Article 29 Data Protection Working Party, opinion 05/2014; Cohen and Nissim
-(2020) on why a rate by itself means little.
+know the columns but not the people. Reference: Article 29 Data Protection Working Party, opinion
+05/2014; Cohen and Nissim (2020) on why a rate by itself means little.
 """
 
 from __future__ import annotations
