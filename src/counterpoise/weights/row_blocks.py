@@ -7,7 +7,7 @@ million rows of hundreds of features need not be in memory together for that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -177,17 +177,17 @@ class FeatureRows:
 
     table: Coded
     raw: Callable[[Coded], np.ndarray]
-    values: np.ndarray | None
+    size: int  # how many features `raw` makes of a row
+    values: np.ndarray | None = None
 
-    @classmethod
-    def of(cls, table: Coded, raw: Callable[[Coded], np.ndarray], size: int) -> FeatureRows:
-        """`raw` makes so many features of each row; they are held unless they are too many."""
-        if len(table) * size > MOST_HELD:
-            return cls(table, raw, None)
-        values = np.empty((len(table), size), dtype=np.float32)
-        for part in slices(len(table)):
-            values[part] = raw(_some(table, part))
-        return cls(table, raw, values)
+    def held(self) -> FeatureRows:
+        """The same in memory, unless they are too many."""
+        if len(self) * self.size > MOST_HELD:
+            return self
+        values = np.empty((len(self), self.size), dtype=np.float32)
+        for part, some in self.blocks():
+            values[part] = some
+        return replace(self, values=values)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -204,8 +204,10 @@ class FeatureRows:
         """The features of some of the rows."""
         if self.values is not None:
             return self.values[places]
-        made = (self.raw(self.table.take(places[part])) for part in slices(len(places)))
-        return np.concatenate([np.asarray(each, dtype=np.float32) for each in made])
+        found = np.empty((len(places), self.size), dtype=np.float32)
+        for part in slices(len(places)):
+            found[part] = self.raw(self.table.take(places[part]))
+        return found
 
     def times(self, vector: np.ndarray) -> np.ndarray:
         """The product of every row and a vector."""
@@ -215,13 +217,12 @@ class FeatureRows:
 
     def means(self, weights: np.ndarray | None = None) -> np.ndarray:
         """The means of the features, under weights that average to one if there are any."""
-        sums = 0.0
+        sums = np.zeros(self.size)
         for part, some in self.blocks():
             given = np.ones(len(some)) if weights is None else weights[part]
             # In double precision: what is known of a difference is no better than its mean.
-            sums = sums + given @ some.astype(float)
-        found: np.ndarray = np.asarray(sums) / max(1, len(self))
-        return found
+            sums += given @ some.astype(float)
+        return sums / max(1, len(self))
 
     def turned(self, turn: Turn) -> RowBlocks:
         """The rows that the features are turned to."""
