@@ -3,11 +3,12 @@
 M. Diesendruck, "Distribution Distance Measures in Generative and Privacy Models", dissertation,
 University of Texas at Austin, 2019, chapter 3. Rows were drawn from M P, and something is to be
 learned about P: a known modifier M gives weights 1 / M; a thinning function T that is proportional
-to it gives weights up to a scale; and few rows with labels give a function that is learned. Plain
-arrays in and out; nothing here knows of tables, privacy or networks.
+to it gives weights up to a scale; and few rows with labels give a function that is learned. Losses
+weighted so train a generator of P. Arrays in and out; nothing here knows of tables or privacy.
 """
 
 from counterpoise.importance.averages import ESTIMATORS, average, copies, u_statistic, v_statistic
+from counterpoise.importance.generator import GeneratorModel, WeightedGenerator
 from counterpoise.importance.learned import WeightFunction, learn_weights
 from counterpoise.importance.losses import (
     CrossEntropy,
@@ -20,7 +21,9 @@ __all__ = [
     "ESTIMATORS",
     "CrossEntropy",
     "Discrepancy",
+    "GeneratorModel",
     "WeightFunction",
+    "WeightedGenerator",
     "average",
     "copies",
     "cross_entropy",

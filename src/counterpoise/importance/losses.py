@@ -106,6 +106,26 @@ def mean_discrepancy(
     return Discrepancy(value, of_real, of_generated)
 
 
+def discrepancy_slopes(
+    real: np.ndarray,
+    generated: np.ndarray,
+    weights: np.ndarray,
+    estimator: str,
+    widths: Sequence[float],
+    groups: int,
+    seed: int,
+) -> np.ndarray:
+    """`of_generated` of the squared discrepancy of arrays that were checked, without all else."""
+    if estimator == MIW:  # which group is in the middle takes the values of all
+        return mean_discrepancy(
+            real, generated, weights, estimator, widths, groups=groups, seed=seed
+        ).of_generated
+    ones, kernels = np.ones(len(generated)), np.array(widths)
+    _, of_pairs = _within(generated, pair_coefficients(ones, IW, False), kernels)
+    single = _single(weights, estimator)
+    return of_pairs - 2 * _between(generated, ones / len(ones), real, single, kernels)[1]
+
+
 def cross_entropy(
     real: Any,
     generated: Any,
@@ -137,10 +157,15 @@ def _discrepancy(
     ones = np.ones(len(y))
     own, of_x = _within(x, pair_coefficients(weights, estimator, with_itself), widths)
     other, of_y = _within(y, pair_coefficients(ones, IW, with_itself), widths)
-    factors = copies(weights).astype(float) if estimator == ID else weights
-    single = factors / (len(factors) if estimator == IW else factors.sum())
+    single = _single(weights, estimator)
     value, across_x, across_y = _between(x, single, y, ones / len(y), widths)
     return Discrepancy(own + other - 2 * value, of_x - 2 * across_x, of_y - 2 * across_y)
+
+
+def _single(weights: np.ndarray, estimator: str) -> np.ndarray:
+    """The coefficients of an average over single rows."""
+    factors = copies(weights).astype(float) if estimator == ID else weights
+    return np.asarray(factors / (len(factors) if estimator == IW else factors.sum()))
 
 
 def _within(
