@@ -32,4 +32,4 @@ def resumed(
         if count % every == 0 or count == len(missing):
             pd.concat(parts).to_csv(out, index=False)
             print(f"{count}/{len(missing)}", flush=True)
-    return pd.concat(parts)
+    return pd.concat(parts) if parts else done

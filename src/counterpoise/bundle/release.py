@@ -23,6 +23,7 @@ from counterpoise.schema import Schema
 from counterpoise.vault import Ledger
 
 if TYPE_CHECKING:
+    from counterpoise.analysis.certificate import Certificate
     from counterpoise.analysis.glm import Glm
     from counterpoise.analysis.learn import CrossValidation
     from counterpoise.analysis.posterior import Posterior, Prior
@@ -214,6 +215,22 @@ class Release:
         from counterpoise.analysis.effects import effect
 
         return effect(self, treatment, outcome, given)
+
+    def certificate(
+        self,
+        target: str,
+        loss: str = "logistic",
+        norm: float = 1.0,
+        features: Sequence[str] | None = None,
+        failure: float = 0.05,
+    ) -> Certificate:
+        """How much worse a linear model trained here is, at most, than on the private rows.
+
+        It comes from the noise of what was measured alone, and may be published.
+        """
+        from counterpoise.analysis.certificate import certificate
+
+        return certificate(self, target, loss, norm, features, failure)
 
     def posterior(
         self,

@@ -26,7 +26,9 @@ _TAKES: dict[str, tuple[str, frozenset[str]]] = {
     "corr": ("[COLUMN COLUMN ...]", frozenset()),
     "glm": ("FORMULA", frozenset({"family", "prior-deviation"})),
     "effect": ("TREATMENT OUTCOME TERMS", frozenset()),
+    "certificate": ("TARGET [FEATURE ...]", frozenset({"loss", "norm", "failure"})),
 }
+_LOSSES = ["logistic", "squared", "hinge"]
 _FAMILIES = ["gaussian", "binomial", "poisson", "multinomial"]
 _COUNTS = {
     "COLUMN": {1},
@@ -81,6 +83,19 @@ def _complete_column(context: click.Context, parameter: click.Parameter, begun: 
     metavar="NUMBER",
     help="Of coefficients of a glm that nothing measured. [default: 1]",
 )
+@click.option("--loss", type=click.Choice(_LOSSES), help="Of a certificate. [default: logistic]")
+@click.option(
+    "--norm",
+    type=float,
+    metavar="NUMBER",
+    help="Largest norm of the coefficients that a certificate is about. [default: 1]",
+)
+@click.option(
+    "--failure",
+    type=float,
+    metavar="CHANCE",
+    help="With which chance a certificate may be wrong. [default: 0.05]",
+)
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
 @click.option("--unweighted", is_flag=True, help="Leave the weights out.")
 @click.option("--use-weights", is_flag=True, help="Use them whatever the verdict on them.")
@@ -97,6 +112,9 @@ def command(
     of: str | None,
     family: str | None,
     prior_deviation: float | None,
+    loss: str | None,
+    norm: float | None,
+    failure: float | None,
     level: float,
     unweighted: bool,
     use_weights: bool,
@@ -107,11 +125,13 @@ def command(
 
     STATISTIC is mean, total, proportion, quantile or histogram of a COLUMN, crosstab of two,
     corr of two or more, glm of a formula, or effect of a treatment on an outcome given terms, such
-    as "age + ward". A total without a column is the number of people. A mark says of an estimate
-    that what it depends on was not measured together, and a footnote what that means.
+    as "age + ward". A certificate bounds how much worse a linear model of a TARGET of two classes,
+    trained on the release, is than one trained on the private rows. A total without a column is
+    the number of people. A mark says of an estimate that what it depends on was not measured
+    together, and a footnote what that means.
     """
     given = {"by": by, "category": category, "at": at, "bins": bins, "of": of, "family": family}
-    given["prior-deviation"] = prior_deviation
+    given |= {"prior-deviation": prior_deviation, "loss": loss, "norm": norm, "failure": failure}
     _check_call(statistic, columns, given)
     if unweighted and use_weights:
         raise click.UsageError("--unweighted and --use-weights exclude each other")
@@ -127,7 +147,9 @@ def command(
         release = release.use_weights()
     with notes(quiet):
         found = _STATISTICS[statistic](release, columns, given)
-    if as_json:
+    if statistic == "certificate":
+        echo_json({"statistic": statistic, **found.to_dict()}) if as_json else click.echo(found)
+    elif as_json:
         model = found if statistic == "glm" else None
         echo_json(
             {
@@ -159,8 +181,10 @@ def _check_call(statistic: str, columns: Sequence[str], given: dict[str, Any]) -
             + (f"; it takes --{', --'.join(sorted(options))}" if options else "")
         )
     allowed = _COUNTS.get(shape)
-    if (allowed is not None and len(columns) not in allowed) or (
-        statistic == "corr" and len(columns) == 1
+    if (
+        (allowed is not None and len(columns) not in allowed)
+        or (statistic == "corr" and len(columns) == 1)
+        or (statistic == "certificate" and not columns)
     ):
         raise click.UsageError(f"expected: counterpoise analyse FOLDER {statistic} {shape}")
     if statistic == "total" and given["category"] is not None and not columns:
@@ -202,6 +226,13 @@ _STATISTICS: dict[str, Callable[[Release, Sequence[str], dict[str, Any]], Any]] 
         1.0 if given["prior-deviation"] is None else given["prior-deviation"],
     ),
     "effect": lambda release, columns, given: release.effect(*columns),
+    "certificate": lambda release, columns, given: release.certificate(
+        columns[0],
+        given["loss"] or "logistic",
+        1.0 if given["norm"] is None else given["norm"],
+        list(columns[1:]) or None,
+        0.05 if given["failure"] is None else given["failure"],
+    ),
 }
 
 

@@ -4,6 +4,7 @@ Everything here looks at exact real rows and spends no privacy: what it returns 
 wherever the rows are.
 """
 
+from counterpoise.evaluation.certificates import exact_certificate, excess_risk, marginal_distance
 from counterpoise.evaluation.distances import mmd, sliced_wasserstein, wasserstein
 from counterpoise.evaluation.marginals import marginal_error, mean_error, total_variation
 from counterpoise.evaluation.points import coordinates, equal_points
@@ -20,8 +21,11 @@ __all__ = [
     "coefficient_error",
     "coordinates",
     "equal_points",
+    "exact_certificate",
+    "excess_risk",
     "fit_linear",
     "linear_score",
+    "marginal_distance",
     "marginal_error",
     "mean_error",
     "mlp_score",
