@@ -26,7 +26,7 @@ from counterpoise.analysis.certificate_moments import MomentBounds, bound_moment
 from counterpoise.analysis.constrained_fit import constrained_fit
 from counterpoise.analysis.margin_losses import LOSSES
 from counterpoise.analysis.verdict import check_weights
-from counterpoise.arguments import one_of, real_number
+from counterpoise.arguments import one_of, real_number, truth_value
 from counterpoise.bundle.card import RETARGETED
 from counterpoise.errors import AnalysisError
 
@@ -137,16 +137,19 @@ def certificate(
     norm: float = 1.0,
     features: Sequence[str] | None = None,
     failure: float = 0.05,
+    weighted: bool = True,
 ) -> Certificate:
     """A bound on the excess risk from the release alone, which may be published with it.
 
     `target` has two codes; `features` are by default all other modelled columns. `loss` is
     "logistic", "squared" or "hinge" (its corner rounded), `norm` the largest norm of the
     coefficients, that of the intercept included; the bound holds but for a chance of `failure`.
+    Without `weighted` the model is trained on the rows without their weights. (A release that was
+    made `unweighted()` or reweighted has let go of the tables that it was measured by.)
     """
     expected = "a number between 0 and 1"
     failure = real_number("failure", failure, expected, AnalysisError, above=0, below=1)
-    trained = train(release, target, loss, norm, features)
+    trained = train(release, target, loss, norm, features, weighted)
     tables, known = _measured(release)
     bounds = bound_moments(trained.coding, trained.moments, tables, failure=failure, **known)
     return certified(trained, bounds, failure)
@@ -164,10 +167,19 @@ class Trained:
 
 
 def train(
-    release: Release, target: str, loss: str, norm: float, features: Sequence[str] | None
+    release: Release,
+    target: str,
+    loss: str,
+    norm: float,
+    features: Sequence[str] | None,
+    weighted: bool = True,
 ) -> Trained:
     """Train the model that a certificate is about."""
-    check_weights(release)
+    weighted = truth_value("weighted", weighted, AnalysisError)
+    if weighted:
+        check_weights(release)
+    elif not len(release.table):
+        raise AnalysisError("the release has no rows, so there is nothing to train on")
     if release.card.get(RETARGETED):
         raise AnalysisError(
             "certificate: the release was turned to another population, of which no row was "
@@ -178,7 +190,8 @@ def train(
     schema = release.schema.modelled
     coding = CodedFeatures.of(schema, target, features)
     rows, labels = coding(schema.encode(release.table[list(schema.names)]).codes)
-    weights = release.weights / release.weights.sum()
+    own = release.weights if weighted else np.ones(len(rows))
+    weights = own / own.sum()
     fitted = constrained_fit(rows, labels, weights, chosen, norm)
     landscape = Landscape.of(
         rows,
@@ -191,7 +204,7 @@ def train(
     )
     both = np.column_stack([rows, labels])
     moments = (both * weights[:, None]).T @ both
-    return Trained(coding, landscape, moments, fitted.risk, bool(np.ptp(release.weights) > 0))
+    return Trained(coding, landscape, moments, fitted.risk, bool(np.ptp(own) > 0))
 
 
 def certified(trained: Trained, bounds: Sequence[MomentBounds], failure: float) -> Certificate:

@@ -108,13 +108,14 @@ def largest_excess(
 
 
 def _by(landscape: Landscape, bounds: MomentBounds, polynomial: LossPolynomial) -> float:
+    if math.isinf(bounds.rows[1]):
+        # Nobody has counted the rows, nor anything of them.
+        return math.inf
     fewest, most = (each / bounds.guess for each in bounds.rows)
     slope, bend = polynomial.coefficients[1], np.append(polynomial.coefficients, 0.0)[2]
     own = landscape.coefficients
     size = len(own)
     middle, half = bounds.middle, bounds.half
-    if not np.isfinite(half[:size]).all():
-        return math.inf
     first, first_half = middle[:size, size], half[:size, size]
     second, second_half = middle[:size, :size], half[:size, :size]
     # u.g + u'H u, with what intervals and norms add: |u| rise and |u|^2 spread

@@ -223,6 +223,7 @@ class Release:
         norm: float = 1.0,
         features: Sequence[str] | None = None,
         failure: float = 0.05,
+        weighted: bool = True,
     ) -> Certificate:
         """How much worse a linear model trained here is, at most, than on the private rows.
 
@@ -230,7 +231,7 @@ class Release:
         """
         from counterpoise.analysis.certificate import certificate
 
-        return certificate(self, target, loss, norm, features, failure)
+        return certificate(self, target, loss, norm, features, failure, weighted)
 
     def posterior(
         self,

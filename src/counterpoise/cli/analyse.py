@@ -141,7 +141,8 @@ def command(
     from counterpoise.cli.console import echo_json, estimate_lines, estimate_values, notes
 
     release = counterpoise.load(folder)
-    if unweighted:
+    given["weighted"] = not unweighted
+    if unweighted and statistic != "certificate":
         release = release.unweighted()
     if use_weights:
         release = release.use_weights()
@@ -232,6 +233,7 @@ _STATISTICS: dict[str, Callable[[Release, Sequence[str], dict[str, Any]], Any]] 
         1.0 if given["norm"] is None else given["norm"],
         list(columns[1:]) or None,
         0.05 if given["failure"] is None else given["failure"],
+        given["weighted"],
     ),
 }
 

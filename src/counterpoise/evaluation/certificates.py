@@ -33,6 +33,7 @@ def exact_certificate(
     loss: str = "logistic",
     norm: float = 1.0,
     features: Sequence[str] | None = None,
+    weighted: bool = True,
 ) -> Certificate:
     """The certificate of a release by the true moments; it holds for certain, and is confidential.
 
@@ -46,7 +47,7 @@ def exact_certificate(
     >>> found.confidential, excess_risk(release, table, "ill", norm=0.5) <= found.bound < 0.01
     (True, True)
     """
-    trained = train(release, target, loss, norm, features)
+    trained = train(release, target, loss, norm, features, weighted)
     rows, labels = _private_rows(release, private, trained)
     both = np.column_stack([rows, labels])
     difference = both.T @ both / len(both) - trained.moments
@@ -61,9 +62,10 @@ def excess_risk(
     loss: str = "logistic",
     norm: float = 1.0,
     features: Sequence[str] | None = None,
+    weighted: bool = True,
 ) -> float:
     """What a certificate bounds: L_r(w_s) - min L_r, on the private rows as coded."""
-    trained = train(release, target, loss, norm, features)
+    trained = train(release, target, loss, norm, features, weighted)
     rows, labels = _private_rows(release, private, trained)
     landscape = trained.landscape
     weights = np.full(len(rows), 1 / len(rows))
