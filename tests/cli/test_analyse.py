@@ -175,3 +175,28 @@ def test_estimates_that_nothing_measured_are_marked(tmp_path):
     assert "takes no --prior-deviation" in run(
         "analyse", out, "mean", "age", "--prior-deviation", 2, code=2
     )
+
+
+def test_a_certificate_is_pythons(folder, release):
+    found = json.loads(
+        run(
+            "analyse",
+            folder,
+            "certificate",
+            "sex",
+            "age",
+            "--norm",
+            0.2,
+            "--json",
+            "--loss",
+            "hinge",
+        )
+    )
+    expected = release.certificate("sex", "hinge", 0.2, ["age"]).to_dict()
+    assert found == {"statistic": "certificate"} | json.loads(json.dumps(expected))
+    text = run("analyse", folder, "certificate", "sex", "age", "--norm", 0.2, "--failure", 0.01)
+    assert "with probability 0.99" in text
+
+
+def test_options_of_a_certificate_are_refused_elsewhere(folder):
+    assert "takes no --norm" in run("analyse", folder, "mean", "age", "--norm", 1, code=2)

@@ -220,7 +220,7 @@ def certified(trained: Trained, bounds: Sequence[MomentBounds], failure: float) 
         target=coding.target,
         loss=loss.name,
         norm=norm,
-        bound=bound,
+        bound=float(bound),
         failure=failure,
         trivial=landscape.trivial,
         gain=gain,

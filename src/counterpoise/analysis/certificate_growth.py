@@ -86,7 +86,7 @@ class Landscape:
         margins = np.linspace(-1, 1, 2001)
         # The losses are convex: largest at an end, and least within a grid point of a minimum.
         worst = float(self.loss.value(own * np.array([-1.0, 1.0])).max())
-        step = 2 * other / (len(margins) - 1)
+        step = 2 * float(other) / (len(margins) - 1)
         return worst - float(self.loss.value(other * margins).min()) + self.loss.most_bend * step**2
 
 
@@ -138,7 +138,7 @@ def _by(landscape: Landscape, bounds: MomentBounds, polynomial: LossPolynomial) 
         left_out = min(2 * (1 + most) * polynomial.error, slope_error)
         linear = float(rise) * far + spread * far**2 + left_out
         worst = max(worst, linear + _on_shell(direction, bowl, near, far))
-    return (landscape.gap + worst) / fewest
+    return float(landscape.gap + worst) / fewest
 
 
 def _on_shell(direction: np.ndarray, bowl: np.ndarray, near: float, far: float) -> float:
