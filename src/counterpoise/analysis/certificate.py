@@ -14,6 +14,7 @@ is in the documentation of certificates.)
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -257,12 +258,20 @@ def _measured(release: Release) -> tuple[list[Any], dict[str, Any]]:
     every_pair = parameters.get("degree") == 2 and parameters.get("workload") is None
     pairs = [table.scale for table in tables if len(table.columns) == 2]
     at_once = made.get("method") == ALL_PAIRS and every_pair and law == "gaussian" and bool(pairs)
+    repeats = None
+    if made.get("method") == ALL_PAIRS:
+        # What its model has no room for it holds as single columns, in an order that noise decides.
+        workload, width = parameters.get("workload"), int(parameters.get("degree") or 1)
+        columns = len(release.schema.modelled)
+        with_a_column = sum(math.comb(columns - 1, others) for others in range(width))
+        repeats = len(workload) if workload else with_a_column
     population = card.get("population")
     return tables, {
         "law": law,
         "guess": 1.0 if population is None else float(population),
         "rows": population if card.get("population_is_public") else None,
         "all_pairs": pairs[0] if at_once else None,
+        "repeats": repeats,
     }
 
 

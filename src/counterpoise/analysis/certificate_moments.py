@@ -90,15 +90,17 @@ def bound_moments(
     guess: float,
     rows: float | None = None,
     all_pairs: float | None = None,
+    repeats: int | None = None,
 ) -> list[MomentBounds]:
     """Bounds that all hold together, but for a chance of `failure`.
 
     `moments` is E_s[z z'], `tables` have `columns`, `values` and `scale` as measured, `law` is
     "gaussian" or "laplace", and `rows` the number of private rows where it is public. `all_pairs`
     is the scale of the noise where all pairs of columns were counted at once, with Gaussian noise.
+    `repeats` is how often a set may be there at most, where their order is not that of measuring.
     """
     chance = failure if all_pairs is None else failure / 2
-    answers = list(_answers(coding, tables, law, chance))
+    answers = list(_answers(coding, tables, law, chance, repeats))
     counted = [each for each in answers if each.place == (0, 0)]
     low, high = 1.0, math.inf
     if rows is not None:
@@ -171,13 +173,13 @@ class _Intervals:
 
 
 def _answers(
-    coding: CodedFeatures, tables: Sequence[Any], law: str, failure: float
+    coding: CodedFeatures, tables: Sequence[Any], law: str, failure: float, repeats: int | None
 ) -> Iterator[_Answer]:
     """What each measured table says of every function of its columns."""
     by_columns: dict[tuple[str, ...], list[_Function]] = {}
     for function in _functions(coding):
         by_columns.setdefault(function.columns, []).append(function)
-    for table, chance in _dealt(tables, len(coding.schema), failure):
+    for table, chance in _dealt(tables, len(coding.schema), failure, repeats):
         there = [names for names in by_columns if set(names) <= set(table.columns)]
         tail = math.log(2 * (1 + sum(len(by_columns[names]) for names in there)) / chance)
         every = _Function((0, 0), (), (np.ones(1),))
@@ -212,15 +214,17 @@ def _products(coding: CodedFeatures, one: str, two: str) -> Iterator[_Function]:
             yield _Function((a, b), (one, two), (left, right))
 
 
-def _dealt(tables: Sequence[Any], columns: int, failure: float) -> Iterator[tuple[Any, float]]:
+def _dealt(
+    tables: Sequence[Any], columns: int, failure: float, repeats: int | None
+) -> Iterator[tuple[Any, float]]:
     """Each table with its part of the chance of failure, which no order or choice can exceed."""
     seen: Counter[frozenset[str]] = Counter()
     for table in tables:
         key = frozenset(table.columns)
         seen[key] += 1
         # sum over sizes of 2^-size, over the sets of a size, over repetitions of 1 / (r (r + 1))
-        part = 2.0 ** -len(key) / math.comb(columns, len(key)) / (seen[key] * (seen[key] + 1))
-        yield table, failure * part
+        often = seen[key] * (seen[key] + 1) if repeats is None else repeats
+        yield table, failure * 2.0 ** -len(key) / math.comb(columns, len(key)) / often
 
 
 def _most(function: _Function, scale: float, law: str, tail: float) -> float:
