@@ -200,3 +200,15 @@ def test_a_certificate_is_pythons(folder, release):
 
 def test_options_of_a_certificate_are_refused_elsewhere(folder):
     assert "takes no --norm" in run("analyse", folder, "mean", "age", "--norm", 1, code=2)
+
+
+def test_rehearsals_correct_as_in_python(folder, release):
+    words = ["glm", "income ~ age", "--rehearsals", 2, "--seed", 3]
+    found = json.loads(run("analyse", folder, *words, "--json"))
+    expected = release.rehearse(2, seed=3).correct(lambda made: made.glm("income ~ age"))
+    assert found["rehearsals"] == 2
+    assert [each["value"] for each in found["estimates"]] == [each.value for each in expected]
+    assert "--unweighted" in run("analyse", folder, *words, "--unweighted", code=2)
+    assert "--seed" in run("analyse", folder, "mean", "age", "--seed", 3, code=2)
+    bound = run("analyse", folder, "certificate", "sex", "--rehearsals", 2, code=2)
+    assert "no --rehearsals" in bound

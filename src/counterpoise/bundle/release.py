@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from counterpoise.analysis.glm import Glm
     from counterpoise.analysis.learn import CrossValidation
     from counterpoise.analysis.posterior import Posterior, Prior
+    from counterpoise.analysis.rehearsals import Rehearsal
     from counterpoise.analysis.result import Estimate, Estimates
     from counterpoise.bundle.models import Models, SavedModels
 
@@ -274,6 +275,21 @@ class Release:
         from counterpoise.analysis.resampling import bootstrap
 
         return bootstrap(self, statistic, takes_weights, seed)
+
+    def rehearse(
+        self,
+        runs: int = 10,
+        seed: int | None = None,
+        progress: bool | Callable[[str, float], None] = True,
+    ) -> Rehearsal:
+        """The release run again on its own rows, to see its bias and take it off; free.
+
+        A rehearsal corrects estimates: `rehearsal.correct(lambda release: release.mean("age"))`.
+        Each of the `runs` takes about as long as the release took without its replicates.
+        """
+        from counterpoise.curation.rehearse import rehearse
+
+        return rehearse(self, runs, seed, progress)
 
     def unweighted(self) -> Release:
         """The release as if it had no weights; its estimates have no intervals."""

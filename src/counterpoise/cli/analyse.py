@@ -42,6 +42,7 @@ _EPILOG = """\b
 Examples:
   counterpoise analyse patients-release/ mean age --by sex
   counterpoise analyse patients-release/ glm "readmitted ~ age + C(ward)"
+  counterpoise analyse patients-release/ glm "stay ~ age" --rehearsals 10
 """
 
 
@@ -96,6 +97,13 @@ def _complete_column(context: click.Context, parameter: click.Parameter, begun: 
     metavar="CHANCE",
     help="With which chance a certificate may be wrong. [default: 0.05]",
 )
+@click.option(
+    "--rehearsals",
+    type=int,
+    metavar="RUNS",
+    help="Take off the bias that so many runs on the release's own rows show, such as 10; slow.",
+)
+@click.option("--seed", type=int, help="Of the rehearsals, so that they can be repeated.")
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
 @click.option("--unweighted", is_flag=True, help="Leave the weights out.")
 @click.option("--use-weights", is_flag=True, help="Use them whatever the verdict on them.")
@@ -115,6 +123,8 @@ def command(
     loss: str | None,
     norm: float | None,
     failure: float | None,
+    rehearsals: int | None,
+    seed: int | None,
     level: float,
     unweighted: bool,
     use_weights: bool,
@@ -135,6 +145,12 @@ def command(
     _check_call(statistic, columns, given)
     if unweighted and use_weights:
         raise click.UsageError("--unweighted and --use-weights exclude each other")
+    if rehearsals is not None and statistic == "certificate":
+        raise click.UsageError("certificate takes no --rehearsals: it is a bound, not an estimate")
+    if rehearsals is not None and unweighted:
+        raise click.UsageError("--rehearsals and --unweighted exclude each other")
+    if seed is not None and rehearsals is None:
+        raise click.UsageError("--seed: it is that of --rehearsals, which are not asked for")
     if not 0 < level < 1:
         raise click.UsageError(f"--level: expected a number between 0 and 1, not {level:g}")
     import counterpoise
@@ -147,7 +163,11 @@ def command(
     if use_weights:
         release = release.use_weights()
     with notes(quiet):
+        # What is wrong with the call is found before the rehearsals, which take long.
         found = _STATISTICS[statistic](release, columns, given)
+        if rehearsals is not None:
+            rehearsal = release.rehearse(rehearsals, seed, progress=not quiet)
+            found = rehearsal.correct(lambda made: _STATISTICS[statistic](made, columns, given))
     if statistic == "certificate":
         echo_json({"statistic": statistic, **found.to_dict()}) if as_json else click.echo(found)
     elif as_json:
@@ -159,6 +179,7 @@ def command(
                 "by": list(by),
                 "level": level,
                 "weighted": not unweighted,
+                **({} if rehearsals is None else {"rehearsals": rehearsals}),
                 **({} if model is None else {"family": model.family, "rows": model.rows}),
                 "estimates": estimate_values(found if model is None else model.coefficients, level),
             }

@@ -106,10 +106,10 @@ def release(
     asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
     kept = open_work(work, request(plan) | asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
-        return _run(table, plan, found, said, replicates, seed)
+        return carry_out(table, plan, found, said, replicates, seed)
 
 
-def _run(
+def carry_out(
     table: Any,
     plan: Plan,
     kept: Work,
@@ -117,6 +117,7 @@ def _run(
     replicates: int,
     seed: int | None,
 ) -> Release:
+    """Do what a plan says, stage by stage."""
     sampling_seed = kept.sampling_seed if seed is None else seed
     with open_vault(table, plan, kept, seed) as vault:
         if plan.domain_share is not None or plan.chooses_bins:
