@@ -3,18 +3,23 @@
 A tilt by moments makes means and relations right, and moves whole cells of rows to do so. Where the
 synthesizer counted those cells itself, and well, they were right before: a relation that is lost
 within the cells is then made up for between them, and the tables suffer for it. So after the tilt
-the weights are raked, table by table, until no cell that was counted has moved by more than twice
-the deviation of the noise on its count:
+the weights are raked, table by table, until no cell that was counted has moved by more than the
+deviation of the noise on its count:
 
-    total_c <- before_c + clip(total_c - before_c, -2 s, 2 s).
+    total_c <- before_c + clip(total_c - before_c, -s, s),
+    s^-2 = sum over tables t of (k s_t^2)^-1,
 
-Where the noise is large, on small tables or with a small budget, nothing is held back; where it is
-small, what the tilt has to mend is mended within the cells. All of it is post-processing.
+in which every counted table counts that the cell is a sum of k cells of. So a cell is at most as
+far off again as it was by its noise. Tables of few columns, which are known best, come last, so
+that no other undoes it. Where the noise is large, on small tables or with a small budget, hardly
+anything is held back; where it is small, what the tilt has to mend is mended within the cells. All
+of it is post-processing.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +30,7 @@ from counterpoise.schema import Schema
 from counterpoise.synthesizers.redraw import cell_totals, multiply_by_cell
 
 # How many deviations of its noise a cell may move.
-DEVIATIONS = 2.0
+DEVIATIONS = 1.0
 # What a tilt has all but emptied is not filled by the few rows that are left of it.
 MOST_FACTOR = 1e3
 
@@ -55,7 +60,7 @@ class HeldTables:
         The weights average to one. A synthesizer that does not say what it counted has none.
         """
         found, held = [], weights.copy()
-        for columns, deviation in sorted(_deviations(synthesizer).items(), key=_by_size):
+        for columns, deviation in sorted(_deviations(schema, synthesizer).items(), key=_by_size):
             cells, size = _cells(schema, codes, columns)
             most = DEVIATIONS * deviation / max(1, synthesizer.rows)
             before = np.bincount(cells, minlength=size)
@@ -104,17 +109,24 @@ class HeldTables:
         return cls(schema, tuple(tables))
 
 
-def _deviations(synthesizer: Any) -> dict[tuple[str, ...], float]:
-    """The deviation of the noise on each set of columns that was counted, all answers pooled."""
-    precision: dict[tuple[str, ...], float] = {}
-    for measurement in getattr(synthesizer, "measured", ()):
-        columns = tuple(measurement.columns)
-        precision[columns] = precision.get(columns, 0.0) + measurement.scale**-2
+def _deviations(schema: Schema, synthesizer: Any) -> dict[tuple[str, ...], float]:
+    """How well the cells of each set of columns that was counted are known, by all answers."""
+    answers = getattr(synthesizer, "measured", ())
+    sets = {tuple(answer.columns) for answer in answers}
+    precision = dict.fromkeys(sets, 0.0)
+    for answer in answers:
+        size = math.prod(schema.shape(answer.columns))
+        for columns in sets:
+            if set(columns) <= set(answer.columns):
+                # A cell is a sum of so many of this answer's, each with its noise.
+                summed = size / math.prod(schema.shape(columns))
+                precision[columns] += 1 / (summed * answer.scale**2)
     return {columns: found**-0.5 for columns, found in precision.items()}
 
 
 def _by_size(item: tuple[tuple[str, ...], float]) -> tuple[int, tuple[str, ...]]:
-    return len(item[0]), item[0]
+    """Tables of many columns first."""
+    return -len(item[0]), item[0]
 
 
 def _cells(schema: Schema, codes: np.ndarray, columns: tuple[str, ...]) -> tuple[np.ndarray, int]:
