@@ -92,7 +92,7 @@ def test_the_gradient_of_chances_is_that_of_finite_differences():
     noise = mixture.draw_noise(6, generator)
     slopes = generator.standard_normal((6, 6))
     passed = mixture.network.forward(parameters, noise)
-    found = mixture.gradient(parameters, passed, mixture.softmax(passed.outputs), slopes)
+    found = mixture.gradient(parameters, passed, mixture.softmax(passed.outputs, noise), slopes)
     expected = numeric_gradient(
         lambda point: (mixture.chances(point, noise) * slopes).sum(), parameters
     )

@@ -1,13 +1,8 @@
 """DP-MMD: a network whose rows have the noisy mean embedding of the private ones.
 
-Two looks, whatever the network does afterwards: the noisy counts of every column, and the noisy sum
-of the features of all pairs of columns, whose kernel is in `embedding`. The maximum mean
-discrepancy of two tables is the distance of their mean embeddings, so a network can be trained
-against the noisy one as post-processing, for as many steps as one likes (Balog, Tolstikhin and
-Schölkopf 2018; Harder, Adamczewski and Park 2021). Before that the spectrum of the embedding is
-cleared of what the noise alone would show. The network makes chances of codes (`CodeMixture`); at
-the end its columns are given the distributions of their noisy counts. It sees single columns and
-relations of two, and no others.
+Two looks, whatever the network does afterwards, and a training that is post-processing (Balog,
+Tolstikhin and Schölkopf 2018; Harder, Adamczewski and Park 2021); both are in `matching`. It sees
+single columns and relations of two, and no others.
 
 Charge: one Gaussian event over d marginals and one over the sum of features; delta > 0.
 """
@@ -24,28 +19,15 @@ import numpy as np
 from counterpoise.arguments import column_sets, real_number, settle, whole_number
 from counterpoise.errors import BudgetError
 from counterpoise.networks.mixture import CodeMixture
-from counterpoise.networks.optimisers import Optimiser
 from counterpoise.schema import Schema
-from counterpoise.synthesizers.embedding import Embedding, shrink
-from counterpoise.synthesizers.independent import pooled_rows
 from counterpoise.synthesizers.marginal_model import MarginalAnswer
-from counterpoise.synthesizers.progress import report
+from counterpoise.synthesizers.matching import BALANCED_ROWS, COUNTS_PART, match, measure
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
 from counterpoise.synthesizers.redraw import Remeasurement, redraw_columns
 from counterpoise.synthesizers.shares import nearest_chances
 from counterpoise.vault import Share, Vault
 
-START = 3.0
-# Of what is drawn in a step, each half is held against what the other one shows.
-HALVES = 2
-# The last part of the steps over which the parameters are averaged.
-AVERAGED_PART = 0.25
-# Rows of noise by which columns are given their distributions, in so many rounds.
-BALANCED_ROWS, BALANCED_ROUNDS = 8192, 20
-# A chance below this is none; logits stay finite.
-LEAST_CHANCE = 1e-7
 DRAWN_AT_ONCE = 50_000
-STEPS_A_REPORT = 50
 
 
 @SYNTHESIZERS.register("dp-mmd")
@@ -58,7 +40,7 @@ class DpMmd:
     of the training, which is free; `seed` is that of the network's start and of its noise.
     """
 
-    counts_part: float = 0.3
+    counts_part: float = COUNTS_PART
     steps: int = 400
     rows: int = 256
     rate: float = 0.01
@@ -88,115 +70,25 @@ class DpMmd:
         if share.pure:
             raise BudgetError("dp-mmd: Gaussian noise needs delta > 0: state a delta, such as 1e-9")
         schema = vault.schema
-        cliques = [(name,) for name in schema.names]
-        if len(schema) == 1:
-            counts, for_embedding = vault.counts(cliques, share), None
-        else:
-            for_counts, for_embedding = share.split(self.counts_part, 1 - self.counts_part)
-            counts = vault.counts(cliques, for_counts)
-        rows = pooled_rows(vault, counts)
-        chances = tuple(nearest_chances(table.values / rows) for table in counts)
-        embedding = Embedding.over(schema, chances)
-        moments = np.zeros((len(embedding.owners),) * 2)
-        if for_embedding is not None:
-            one = for_embedding.gaussian_scale(vault.budget.row_sensitivity(1.0))
-            bound = embedding.bound(one / (np.sqrt(2) * rows))
-            found = vault.sums(embedding, bound, for_embedding)
-            noisy = embedding.moments(found.values, rows)
-            moments = shrink(noisy, found.scale / (np.sqrt(2) * rows))
+        measured = measure(vault, share, self.counts_part)
         mixture = CodeMixture(schema.sizes, self.noise, (self.hidden, self.hidden))
-        parameters = self._train(mixture, embedding, moments, chances)
-        deviation = counts[0].deviation
-        return DpMmdModel(schema, mixture, parameters, chances, deviation, rows, vault.private)
-
-    def _train(
-        self,
-        mixture: CodeMixture,
-        embedding: Embedding,
-        moments: np.ndarray,
-        chances: Sequence[np.ndarray],
-    ) -> np.ndarray:
-        """Parameters under which rows have the moments and the chances."""
-        generator = np.random.default_rng(self.seed)
-        parameters = mixture.network.initial(generator).astype(np.float32)
-        # Columns start with their distributions, and away from where they are independent of each
-        # other: relations have no slope there, and a network that comes too near stays.
-        last, offsets = mixture.network.layers(parameters)[-1]
-        last *= START if moments.any() else 0.0
-        wanted = np.concatenate(chances).astype(np.float32)
-        offsets += np.log(np.maximum(wanted, LEAST_CHANCE))
-        if not moments.any():  # nothing stands out of the noise: columns are independent
-            return parameters
-        state = Optimiser("adam", self.rate).start(len(parameters))
-        average, averaged = np.zeros_like(parameters), 0
-        # Single precision is twice as fast, and finer than the noise by far.
-        matrix, across = (
-            part.astype(np.float32) for part in (embedding.matrix, embedding.is_across)
+        parameters = match(
+            measured,
+            mixture,
+            steps=self.steps,
+            rows=self.rows,
+            rate=self.rate,
+            generator=np.random.default_rng(self.seed),
         )
-        loss = _Loss(matrix, across, moments.astype(np.float32), wanted, len(chances))
-        for step in range(self.steps):
-            noise = mixture.draw_noise(self.rows, generator)
-            passed = mixture.network.forward(parameters, noise)
-            made = mixture.softmax(passed.outputs)
-            gradient = mixture.gradient(parameters, passed, made, loss.slopes(made))
-            # Steps shorten to nothing, and their noise with them.
-            rule = Optimiser("adam", self.rate * (1 - step / self.steps))
-            parameters, state = rule.step(parameters, gradient, state)
-            if step % STEPS_A_REPORT == 0:
-                report(step / self.steps)
-            if step >= (1 - AVERAGED_PART) * self.steps:
-                average += parameters
-                averaged += 1
-        return balanced(mixture, average / averaged, wanted, generator)
-
-
-@dataclass(frozen=True, eq=False)
-class _Loss:
-    """Half the squared distance of embeddings, with that of single columns."""
-
-    matrix: np.ndarray  # codes x functions
-    across: np.ndarray  # 1 where two functions are of different columns
-    moments: np.ndarray
-    chances: np.ndarray
-    columns: int
-
-    def slopes(self, made: np.ndarray) -> np.ndarray:
-        """The slopes of the loss in the chances of each row.
-
-        Each half of the rows is held against the difference that the other half shows: the slope is
-        then that of the distance itself, not of one that has the noise of a few rows in it.
-        """
-        rows = len(made) // HALVES
-        halves = made[:rows], made[rows : HALVES * rows]
-        values = [half @ self.matrix for half in halves]
-        found = np.zeros_like(made)
-        for place, other in ((0, 1), (1, 0)):
-            missed = values[other].T @ values[other] / rows - self.moments
-            missed *= self.across
-            # d/dz of |Z'Z/N - M|^2 / 2 is 2 Z (Z'Z/N - M) / N
-            slope = (2 * values[place] @ missed) @ self.matrix.T
-            slope += self.columns * (halves[other].mean(axis=0) - self.chances)
-            found[place * rows : (place + 1) * rows] = slope / (HALVES * rows)
-        return found
-
-
-def balanced(
-    mixture: CodeMixture,
-    parameters: np.ndarray,
-    wanted: np.ndarray,
-    generator: np.random.Generator,
-) -> np.ndarray:
-    """Parameters whose columns have the wanted chances: only the last offsets are moved."""
-    parameters = parameters.copy()
-    offsets = mixture.network.layers(parameters)[-1][1]
-    noise = mixture.draw_noise(BALANCED_ROWS, generator)
-    logits = mixture.network.outputs(parameters, noise)
-    for _ in range(BALANCED_ROUNDS):
-        means = mixture.softmax(logits).mean(axis=0)
-        move = np.log(np.maximum(wanted, LEAST_CHANCE) / np.maximum(means, LEAST_CHANCE))
-        offsets += move
-        logits += move
-    return parameters
+        return DpMmdModel(
+            schema,
+            mixture,
+            parameters,
+            measured.chances,
+            measured.deviation,
+            measured.rows,
+            vault.private,
+        )
 
 
 @dataclass(frozen=True, eq=False)
