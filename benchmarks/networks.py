@@ -11,6 +11,7 @@ distance.
 
     python benchmarks/networks.py --data DIR [--sets breast,iris] [--seeds 10] [--jobs 2]
     python benchmarks/networks.py --data DIR --sets adult --weights uniform --seeds 1
+    python benchmarks/networks.py --data DIR --synthesizers dpgan:nothing,dpgan:boosted
 
 Rows go to `results/networks.csv` as they are finished, and what has rows there is not run again;
 the table, with standard errors over seeds, goes to `results/networks.md`. Bounds and categories are
@@ -44,7 +45,12 @@ from weighted_tables import SOURCES, Table, load
 SETS = ("breast", "banknote", "iris", "boston")
 NETWORKS = ("dp-mmd", "dpgan", "dpcgan", "pategan")
 BESIDE = "aim"
-WEIGHTS = ("uniform", "discriminator", "moments", "logistic", "dp-mlp")
+# What parts of the GANs are worth, where they are asked for: "dpgan:nothing", "dpgan:boosted".
+VARIANTS: dict[str, dict[str, Any]] = {
+    "nothing": {"start": 0.0, "generator_rate": 0.005},
+    "boosted": {"snapshots": 10},
+}
+WEIGHTS = ("uniform", "discriminator", "moments", "logistic", "dp-mlp", "pate")
 KEY = ["data", "synthesizer", "epsilon", "seed"]
 DELTA = 1e-5
 # Added to seeds, so that no two uses of a seed draw the same numbers.
@@ -109,10 +115,11 @@ def method(name: str, table: Table) -> Any:
     if name == BESIDE:
         wide = len(table.schema) > MOST_COLUMNS_OF_TRIPLES
         return Aim(degree=2) if wide else Aim()
-    is_nominal = table.schema[table.target].kind == "categorical"
-    return SYNTHESIZERS.make(
-        name, **({"target": table.target} if name == "dpcgan" and is_nominal else {})
-    )
+    name, _, variant = name.partition(":")
+    options = dict(VARIANTS.get(variant, {}))
+    if name == "dpcgan" and table.schema[table.target].kind == "categorical":
+        options["target"] = table.target
+    return SYNTHESIZERS.make(name, **options)
 
 
 def fitted(plan: Plan, train: pd.DataFrame, seed: int) -> tuple[Schema, Any, Ledger]:

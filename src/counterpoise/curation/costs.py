@@ -30,6 +30,7 @@ from counterpoise.synthesizers.embedding import MOST_FUNCTIONS
 from counterpoise.synthesizers.gan import AdversarialMethod
 from counterpoise.synthesizers.graphical import Domain
 from counterpoise.synthesizers.graphical.cost import predict_cost
+from counterpoise.synthesizers.matching import MATCHED_ROWS, MATCHING_STEPS
 from counterpoise.synthesizers.pategan import STEP_ROWS
 from counterpoise.synthesizers.workload import all_cliques
 from counterpoise.weights.calibration import FIRST_ROWS
@@ -125,18 +126,22 @@ def _training_seconds(
     """What the steps of a network take, and a look at the products of private rows."""
     outputs = sum(schema.sizes)
     weights = method.hidden * (method.noise + method.hidden + outputs)
+    products = SECONDS_A_PRODUCT * private_rows * min(outputs, MOST_FUNCTIONS) ** 2 / 2
     if isinstance(method, DpMmd):
-        products = private_rows * min(outputs, MOST_FUNCTIONS) ** 2 / 2
         a_step = SECONDS_A_STEP + SECONDS_A_WEIGHT * method.rows * weights
-        return method.steps * a_step + SECONDS_A_PRODUCT * products
+        return method.steps * a_step + products
+    started = 0.0
+    if method.start:
+        a_step = SECONDS_A_STEP + SECONDS_A_WEIGHT * MATCHED_ROWS * weights
+        started = MATCHING_STEPS * a_step + products
     if isinstance(method, PateGan):
         # Each round every private row is seen about as often as its teacher takes steps.
         teaching = private_rows * method.teacher_steps * outputs * method.critic_hidden
         making = method.steps * (SECONDS_A_STEP + SECONDS_A_WEIGHT * STEP_ROWS * weights)
-        return method.rounds * (making + SECONDS_A_WEIGHT * teaching)
+        return started + method.rounds * (making + SECONDS_A_WEIGHT * teaching)
     a_row = weights * method.generator_steps + outputs * method.critic_hidden
     a_step = SECONDS_A_STEP * (1 + method.generator_steps)
-    return method.steps * (a_step + SECONDS_A_WEIGHT * method.lot * a_row)
+    return started + method.steps * (a_step + SECONDS_A_WEIGHT * method.lot * a_row)
 
 
 def held_bytes(schema: Schema, private_rows: int, rows: int) -> int:

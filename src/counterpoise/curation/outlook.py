@@ -33,7 +33,9 @@ from counterpoise.synthesizers import (
     PateGan,
     PrivBayes,
 )
-from counterpoise.synthesizers.gan import ROWS_PART, TARGET_PART, AdversarialMethod
+from counterpoise.synthesizers.beginning import ROWS_PART, TARGET_PART
+from counterpoise.synthesizers.gan import AdversarialMethod
+from counterpoise.synthesizers.matching import COUNTS_PART
 from counterpoise.vault import MOST_BINS, REPLACE, Share, count_noise, most_codes
 from counterpoise.vault.cells import WHERE_PART
 from counterpoise.weights import WEIGHTERS, Moments, Uniform
@@ -230,6 +232,9 @@ def _first_counts(method: Any, schema: Schema, share: Share) -> tuple[Share, int
             return share, columns
         case DpMmd():
             return (share if columns == 1 else share.part(method.counts_part)), columns
+        case PateGan() | AdversarialMethod() if method.start:
+            counted = method.start * (1.0 if columns == 1 else COUNTS_PART)
+            return share.part(counted), columns
         case PateGan():
             return share.part(ROWS_PART), 1
         case AdversarialMethod():

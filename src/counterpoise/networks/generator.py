@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -17,6 +18,7 @@ from scipy.special import expit
 from counterpoise.networks.dense import Network, Pass
 from counterpoise.networks.inputs import Inputs
 from counterpoise.networks.mixture import softmax, softmax_slopes
+from counterpoise.schema.placing import place
 
 # The softer, the more of its slope a category has; the harder, the more it looks like a category.
 TEMPERATURE = 0.5
@@ -111,6 +113,27 @@ class RowGenerator:
         return self.network.gradient(
             made.passed, self.network.backward(parameters, made.passed, errors)
         )
+
+    def draw(
+        self,
+        parameters: np.ndarray,
+        rows: int,
+        generator: np.random.Generator,
+        codes: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """The codes of so many rows, and the places of their numbers."""
+        return self.read(self.make(parameters, rows, generator, codes).inputs)
+
+    def table(
+        self,
+        codes: np.ndarray,
+        places: np.ndarray | None,
+        generator: np.random.Generator,
+        format: str,
+    ) -> Any:
+        """A table of rows that were drawn."""
+        assert places is not None
+        return place(self.inputs.schema, codes, places, generator, format)
 
     def read(self, made: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The codes of categories and nulls, and the places of numbers, of rows that were made."""

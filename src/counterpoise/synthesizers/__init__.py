@@ -2,7 +2,8 @@
 
 from counterpoise.synthesizers.aim import Aim, AimModel
 from counterpoise.synthesizers.dp_mmd import DpMmd, DpMmdModel
-from counterpoise.synthesizers.gan import Cgan, DpCgan, DpGan, Gan, GanModel
+from counterpoise.synthesizers.gan import Cgan, DpCgan, DpGan, Gan
+from counterpoise.synthesizers.gan_model import GanModel
 from counterpoise.synthesizers.histogram import Histogram
 from counterpoise.synthesizers.independent import Independent, IndependentModel
 from counterpoise.synthesizers.marginal_model import MarginalAnswer, MarginalModel

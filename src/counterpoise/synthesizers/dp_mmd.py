@@ -21,7 +21,15 @@ from counterpoise.errors import BudgetError
 from counterpoise.networks.mixture import CodeMixture
 from counterpoise.schema import Schema
 from counterpoise.synthesizers.marginal_model import MarginalAnswer
-from counterpoise.synthesizers.matching import BALANCED_ROWS, COUNTS_PART, match, measure
+from counterpoise.synthesizers.matching import (
+    BALANCED_ROWS,
+    COUNTS_PART,
+    MATCHED_ROWS,
+    MATCHING_RATE,
+    MATCHING_STEPS,
+    match,
+    measure,
+)
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
 from counterpoise.synthesizers.redraw import Remeasurement, redraw_columns
 from counterpoise.synthesizers.shares import nearest_chances
@@ -41,9 +49,9 @@ class DpMmd:
     """
 
     counts_part: float = COUNTS_PART
-    steps: int = 400
-    rows: int = 256
-    rate: float = 0.01
+    steps: int = MATCHING_STEPS
+    rows: int = MATCHED_ROWS
+    rate: float = MATCHING_RATE
     noise: int = 16
     hidden: int = 64
     seed: int = 0
@@ -79,6 +87,7 @@ class DpMmd:
             rows=self.rows,
             rate=self.rate,
             generator=np.random.default_rng(self.seed),
+            is_reported=True,
         )
         return DpMmdModel(
             schema,

@@ -12,11 +12,8 @@ The critic is part of the model: it is as private as the generator, and weights 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from counterpoise.arguments import (
     column_name,
@@ -27,20 +24,16 @@ from counterpoise.arguments import (
 )
 from counterpoise.errors import BudgetError, MethodError
 from counterpoise.networks import LOSSES, Inputs, Network
-from counterpoise.networks.generator import RowGenerator
 from counterpoise.schema import Schema
-from counterpoise.schema.placing import place
 from counterpoise.synthesizers.adversarial import Pace, train
-from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
-from counterpoise.synthesizers.shares import nearest_chances
+from counterpoise.synthesizers.beginning import begin, checked_beginning
+from counterpoise.synthesizers.gan_model import GanModel
+from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
 from counterpoise.vault import REPLACE, Budget, DescentPlan, Share, Vault
 
-# The part of the share for the number of rows, or for the counts of the given column.
-ROWS_PART, TARGET_PART = 0.05, 0.1
 # The fewer rows, the fewer steps; these are the fewest.
 ROWS_A_STEP, FEWEST_STEPS = 2, 50
 CRITIC_ACTIVATION = "leaky-relu"
-DRAWN_AT_ONCE = 50_000
 
 
 @dataclass(frozen=True)
@@ -56,12 +49,15 @@ class AdversarialMethod:
     of the networks' start and of the rows that are made on the way.
     """
 
+    start: float = 0.8
+    hold: float = 10.0
+    snapshots: int = 0
     steps: int = 300
     generator_steps: int = 1
     lot: int = 128
     clip: float = 1.0
     critic_rate: float = 0.03
-    generator_rate: float = 0.005
+    generator_rate: float = 0.002
     noise: int = 16
     hidden: int = 64
     critic_hidden: int = 32
@@ -76,6 +72,7 @@ class AdversarialMethod:
         most = 1_000_000
         settle(
             self,
+            **checked_beginning(self),
             steps=whole_number("steps", self.steps, most=most),
             generator_steps=whole_number("generator_steps", self.generator_steps, most=1000),
             lot=whole_number("lot", self.lot, most=most),
@@ -84,11 +81,8 @@ class AdversarialMethod:
             generator_rate=real_number(
                 "generator_rate", self.generator_rate, "a positive number", above=0
             ),
-            noise=whole_number("noise", self.noise, most=10_000),
-            hidden=whole_number("hidden", self.hidden, most=10_000),
             critic_hidden=whole_number("critic_hidden", self.critic_hidden, most=10_000),
             loss=one_of("loss", self.loss, LOSSES),
-            seed=whole_number("seed", self.seed, 0),
         )
 
     def check_plan(self, schema: Schema, budget: Budget) -> None:
@@ -113,9 +107,9 @@ class AdversarialMethod:
         _check(vault, share, SYNTHESIZERS.name_of(self), self.is_noised)
         self.check_plan(vault.schema, vault.budget)
         target = self._target(vault.schema)
-        rows, chances, rest = pay_for_rows(vault, share, target)
         inputs = Inputs(vault.schema)
-        maker = RowGenerator(inputs, self.noise, (self.hidden, self.hidden), target)
+        begun = begin(vault, share, inputs, self, target)
+        rows, rest = begun.rows, begun.rest
         critic = Network((inputs.size, self.critic_hidden, 1), CRITIC_ACTIVATION)
         rate = min(1.0, self.lot / rows)
         described: dict[str, Any] = {
@@ -132,21 +126,16 @@ class AdversarialMethod:
         else:
             plan = DescentPlan(noise=0.0, **described)
         pace = Pace(
-            self.lot, self.critic_rate, self.generator_rate, self.generator_steps, self.seed
+            self.critic_rate,
+            self.generator_rate,
+            self.generator_steps,
+            self.seed,
+            min(self.snapshots, plan.steps),
         )
+        player = begun.player(self.lot)
         with vault.descent(plan) as descent:
-            trained = train(descent, maker, lambda count, by: _draw(chances, count, by), pace)
-        return GanModel(
-            vault.schema,
-            maker,
-            trained.generator,
-            chances,
-            critic,
-            trained.critic,
-            self.loss,
-            rows,
-            vault.private,
-        )
+            trained = train(descent, player, pace)
+        return begun.end(vault, trained, critic, self.loss, player, self.seed)
 
 
 @SYNTHESIZERS.register("dpgan")
@@ -177,6 +166,9 @@ class DpCgan(AdversarialMethod):
 class Gan(AdversarialMethod):
     """`dpgan` without noise: never private, and stamped so. Only for vaults with a seed."""
 
+    start: float = 0.0
+    generator_rate: float = 0.005
+
     needs_seed = True
     is_noised = False
 
@@ -186,6 +178,8 @@ class Gan(AdversarialMethod):
 class Cgan(AdversarialMethod):
     """`dpcgan` without noise: never private, and stamped so. Only for vaults with a seed."""
 
+    start: float = 0.0
+    generator_rate: float = 0.005
     target: str | None = None
 
     needs_seed = True
@@ -195,80 +189,6 @@ class Cgan(AdversarialMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         _settle_target(self)
-
-
-@dataclass(frozen=True, eq=False)
-class GanModel:
-    """A generator, and the critic that it was trained against.
-
-    `critic` with its `critic_parameters` tells private rows from made ones by its one output: the
-    larger, the more a row looked private. With the loss "logistic" it is a logit, with
-    "wasserstein" a score on a scale of its own (`critic_loss`). It sees what `inputs` says.
-    """
-
-    schema: Schema
-    maker: RowGenerator
-    parameters: np.ndarray
-    chances: np.ndarray | None  # of the categories of the given column
-    critic: Network
-    critic_parameters: np.ndarray
-    critic_loss: str
-    rows: int
-    private: bool = True
-
-    @property
-    def inputs(self) -> Inputs:
-        """What the critic sees of a row."""
-        return self.maker.inputs
-
-    def sample(self, rows: int, seed: int | None = None, format: str = "pandas") -> Any:
-        """Draw `rows` rows, each of noise of its own."""
-        rows, seed, format = checked_draw(rows, seed, format)
-        generator = np.random.default_rng(seed)
-        codes = np.zeros((rows, len(self.schema)), dtype=np.int32, order="F")
-        places = np.full((rows, len(self.schema)), 0.5, order="F")
-        for start in range(0, rows, DRAWN_AT_ONCE):
-            stop = min(rows, start + DRAWN_AT_ONCE)
-            given = _draw(self.chances, stop - start, generator)
-            made = self.maker.make(self.parameters, stop - start, generator, given)
-            codes[start:stop], places[start:stop] = self.maker.read(made.inputs)
-        return place(self.schema, codes, places, generator, format)
-
-    def to_arrays(self) -> Mapping[str, np.ndarray]:
-        """Both networks' layers and parameters, and what is given."""
-        return {
-            "parameters": self.parameters,
-            "noise": np.array(self.maker.noise),
-            "hidden": np.array(self.maker.hidden),
-            "given": np.array(self.maker.given or "", dtype=np.str_),
-            "chances": np.zeros(0) if self.chances is None else self.chances,
-            "critic_units": np.array(self.critic.units),
-            "critic_activation": np.array(self.critic.activation, dtype=np.str_),
-            "critic_parameters": self.critic_parameters,
-            "critic_loss": np.array(self.critic_loss, dtype=np.str_),
-            "rows": np.array(self.rows),
-        }
-
-    @classmethod
-    def from_arrays(
-        cls, schema: Schema, arrays: Mapping[str, np.ndarray], private: bool = True
-    ) -> GanModel:
-        """The inverse of `to_arrays`."""
-        hidden = tuple(int(units) for units in arrays["hidden"])
-        given = str(arrays["given"]) or None
-        maker = RowGenerator(Inputs(schema), int(arrays["noise"]), hidden, given)
-        units = tuple(int(number) for number in arrays["critic_units"])
-        return cls(
-            schema,
-            maker,
-            arrays["parameters"],
-            None if given is None else arrays["chances"],
-            Network(units, str(arrays["critic_activation"])),
-            arrays["critic_parameters"],
-            str(arrays["critic_loss"]),
-            int(arrays["rows"]),
-            private,
-        )
 
 
 def _check(vault: Any, share: Any, name: str, is_noised: bool) -> None:
@@ -281,28 +201,6 @@ def _check(vault: Any, share: Any, name: str, is_noised: bool) -> None:
             f"{name!r} looks at private rows without noise; open the vault with a seed, which "
             f"stamps what comes out as not private, or choose 'dp{name}'"
         )
-
-
-def pay_for_rows(
-    vault: Vault, share: Share, target: str | None
-) -> tuple[int, np.ndarray | None, Share]:
-    """The noisy number of rows, the chances of the given column, and what is left of the share."""
-    if target is not None:
-        paid, rest = share.split(TARGET_PART, 1 - TARGET_PART)
-        [counts] = vault.counts([(target,)], paid)
-        is_public = vault.budget.neighbours is REPLACE
-        rows = max(1, vault.total().value if is_public else int(counts.values.sum()))
-        return rows, nearest_chances(counts.values / rows), rest
-    if vault.budget.neighbours is REPLACE:
-        return max(1, vault.total().value), None, share
-    paid, rest = share.split(ROWS_PART, 1 - ROWS_PART)
-    return max(1, vault.total(paid).value), None, rest
-
-
-def _draw(
-    chances: np.ndarray | None, rows: int, generator: np.random.Generator
-) -> np.ndarray | None:
-    return None if chances is None else generator.choice(len(chances), rows, p=chances)
 
 
 def _given(schema: Schema, stated: str | None) -> str:

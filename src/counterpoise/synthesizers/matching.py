@@ -29,6 +29,8 @@ from counterpoise.vault import Share, Vault
 
 # The part of the share for the counts of single columns.
 COUNTS_PART = 0.3
+# The training: steps, rows in each, and the learning rate.
+MATCHING_STEPS, MATCHED_ROWS, MATCHING_RATE = 400, 256, 0.01
 START = 3.0
 # Of what is drawn in a step, each half is held against what the other one shows.
 HALVES = 2
@@ -97,9 +99,9 @@ def match(
     rows: int,
     rate: float,
     generator: np.random.Generator,
-    reported: float = 1.0,
+    is_reported: bool = False,
 ) -> np.ndarray:
-    """Parameters under which rows have the embedding and the chances; progress up to `reported`."""
+    """Parameters under which rows have the embedding and the chances."""
     parameters = mixture.network.initial(generator).astype(np.float32)
     # Columns start with their distributions, and away from where they are independent of each
     # other: relations have no slope there, and a network that comes too near stays.
@@ -118,8 +120,8 @@ def match(
         # Steps shorten to nothing, and their noise with them.
         rule = Optimiser("adam", rate * (1 - step / steps))
         parameters, state = rule.step(parameters, gradient, state)
-        if step % STEPS_A_REPORT == 0:
-            report(reported * step / steps)
+        if is_reported and step % STEPS_A_REPORT == 0:
+            report(step / steps)
         if step >= (1 - AVERAGED_PART) * steps:
             average += parameters
             averaged += 1

@@ -21,9 +21,16 @@ from scipy.special import expit
 from counterpoise.arguments import real_number, settle, whole_number
 from counterpoise.errors import BudgetError
 from counterpoise.networks import Inputs, Network, Optimiser
-from counterpoise.networks.generator import RowGenerator
-from counterpoise.synthesizers.adversarial import toward
-from counterpoise.synthesizers.gan import CRITIC_ACTIVATION, GanModel, pay_for_rows
+from counterpoise.synthesizers.adversarial import (
+    MEMORY,
+    SQUARE_MEMORY,
+    Player,
+    Trained,
+    snapshot_steps,
+)
+from counterpoise.synthesizers.beginning import begin, checked_beginning
+from counterpoise.synthesizers.gan import CRITIC_ACTIVATION
+from counterpoise.synthesizers.gan_model import GanModel
 from counterpoise.synthesizers.progress import report
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
 from counterpoise.vault import Share, TeacherPlan, Vault
@@ -50,13 +57,16 @@ class PateGan:
     generator's two hidden layers and of the one that teachers and the student have.
     """
 
+    start: float = 0.8
+    hold: float = 10.0
+    snapshots: int = 0
     rounds: int = 100
     votes: int = 16
     rows_a_teacher: int = 5
     teacher_steps: int = 4
     steps: int = 4
     critic_rate: float = 0.03
-    generator_rate: float = 0.005
+    generator_rate: float = 0.002
     noise: int = 16
     hidden: int = 64
     critic_hidden: int = 16
@@ -67,18 +77,17 @@ class PateGan:
     def __post_init__(self) -> None:
         wholes = {
             name: whole_number(name, getattr(self, name), most=100_000)
-            for name in ("rounds", "votes", "rows_a_teacher", "teacher_steps", "steps", "noise")
+            for name in ("rounds", "votes", "rows_a_teacher", "teacher_steps", "steps")
         }
         settle(
             self,
             **wholes,
+            **checked_beginning(self),
             critic_rate=real_number("critic_rate", self.critic_rate, "a positive number", above=0),
             generator_rate=real_number(
                 "generator_rate", self.generator_rate, "a positive number", above=0
             ),
-            hidden=whole_number("hidden", self.hidden, most=10_000),
             critic_hidden=whole_number("critic_hidden", self.critic_hidden, most=10_000),
-            seed=whole_number("seed", self.seed, 0),
         )
 
     def fit(self, vault: Vault, share: Share) -> GanModel:
@@ -88,9 +97,9 @@ class PateGan:
             raise BudgetError(
                 "pategan: Gaussian noise needs delta > 0: state a delta, such as 1e-9"
             )
-        rows, _, rest = pay_for_rows(vault, share, None)
         inputs = Inputs(vault.schema)
-        maker = RowGenerator(inputs, self.noise, (self.hidden, self.hidden))
+        begun = begin(vault, share, inputs, self)
+        rows, rest = begun.rows, begun.rest
         student = Network((inputs.size, self.critic_hidden, 1), CRITIC_ACTIVATION)
         rounds = min(self.rounds, max(FEWEST_ROUNDS, rows // ROWS_A_ROUND))
         plan = TeacherPlan.within(
@@ -104,17 +113,14 @@ class PateGan:
             optimiser=Optimiser("adam", self.critic_rate),
             seed=self.seed,
         )
-        parameters, critic = self._train(vault, plan, maker, student)
-        return GanModel(
-            vault.schema, maker, parameters, None, student, critic, "logistic", rows, vault.private
-        )
+        player = begun.player(max(self.votes, STEP_ROWS))
+        trained = self._train(vault, plan, player, student)
+        return begun.end(vault, trained, student, "logistic", player, self.seed)
 
-    def _train(
-        self, vault: Vault, plan: TeacherPlan, maker: RowGenerator, student: Network
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _train(self, vault: Vault, plan: TeacherPlan, player: Player, student: Network) -> Trained:
         generator = np.random.default_rng(self.seed)
-        parameters, critic = maker.network.initial(generator), student.initial(generator)
-        rule = Optimiser("adam", self.generator_rate, memory=0.5, square_memory=0.99)
+        parameters, critic = player.initial(generator), student.initial(generator)
+        rule = Optimiser("adam", self.generator_rate, MEMORY, SQUARE_MEMORY)
         memory = rule.start(len(parameters))
         seen: list[np.ndarray] = []
         shares: list[np.ndarray] = []
@@ -122,24 +128,30 @@ class PateGan:
         rounds = plan.queries // self.votes
         late = range(rounds // 2, rounds)
         averaged = 0
+        kept = snapshot_steps(rounds, min(self.snapshots, rounds))
+        generators, critics = [], []
         with vault.teachers(plan) as teachers:
             # After an interruption the rounds that are left are taken, with a fresh student.
             for place in range(rounds - teachers.left // self.votes, rounds):
-                made = maker.make(parameters, max(self.votes, STEP_ROWS), generator).inputs
+                made = player.inputs(parameters, generator)
                 teachers.train(made, self.teacher_steps)
                 seen.append(made[: self.votes])
                 shares.append(teachers.votes(seen[-1]) / plan.teachers)
                 critic = self._taught(student, critic, seen, shares)
                 for _ in range(self.steps):
-                    drawn = maker.make(parameters, STEP_ROWS, generator)
-                    slopes = toward(student, critic, "logistic", drawn.inputs)
-                    gradient = maker.gradient(parameters, drawn, slopes)
+                    gradient = player.gradient(parameters, student, critic, "logistic", generator)
                     parameters, memory = rule.step(parameters, gradient, memory)
                 if place in late:
                     average += parameters
                     averaged += 1
+                if place in kept:
+                    generators.append(parameters)
+                    critics.append(critic)
                 report((place + 1) / rounds)
-        return (average / averaged if averaged else parameters), critic
+        if not generators:  # nothing was left to take after an interruption
+            generators, critics = [parameters], [critic]
+        found = average / averaged if averaged else parameters
+        return Trained(found, critic, np.array(generators), np.array(critics))
 
     def _taught(
         self,
