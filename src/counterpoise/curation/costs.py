@@ -30,7 +30,7 @@ from counterpoise.synthesizers.embedding import MOST_FUNCTIONS
 from counterpoise.synthesizers.gan import AdversarialMethod
 from counterpoise.synthesizers.graphical import Domain
 from counterpoise.synthesizers.graphical.cost import predict_cost
-from counterpoise.synthesizers.matching import MATCHED_ROWS, MATCHING_STEPS
+from counterpoise.synthesizers.matching import MATCHED_ROWS
 from counterpoise.synthesizers.pategan import STEP_ROWS
 from counterpoise.synthesizers.workload import all_cliques
 from counterpoise.weights.calibration import FIRST_ROWS
@@ -133,7 +133,7 @@ def _training_seconds(
     started = 0.0
     if method.start:
         a_step = SECONDS_A_STEP + SECONDS_A_WEIGHT * MATCHED_ROWS * weights
-        started = MATCHING_STEPS * a_step + products
+        started = method.start_steps * a_step + products
     if isinstance(method, PateGan):
         # Each round every private row is seen about as often as its teacher takes steps.
         teaching = private_rows * method.teacher_steps * outputs * method.critic_hidden

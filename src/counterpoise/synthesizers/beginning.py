@@ -26,7 +26,6 @@ from counterpoise.synthesizers.gan_model import GanModel, draw_given
 from counterpoise.synthesizers.matching import (
     MATCHED_ROWS,
     MATCHING_RATE,
-    MATCHING_STEPS,
     MeasuredEmbedding,
     balanced,
     match,
@@ -45,6 +44,11 @@ class Method(Protocol):
     @property
     def start(self) -> float:
         """The part of the share that the start has; none for a start from nothing."""
+        ...
+
+    @property
+    def start_steps(self) -> int:
+        """How long a generator is trained before the game."""
         ...
 
     @property
@@ -136,7 +140,7 @@ def begin(
     parameters = match(
         measured,
         coder.mixture,
-        steps=MATCHING_STEPS,
+        steps=method.start_steps,
         rows=MATCHED_ROWS,
         rate=MATCHING_RATE,
         generator=np.random.default_rng(method.seed),
@@ -160,6 +164,7 @@ def checked_beginning(method: Method) -> dict[str, Any]:
     part = "a part from 0 to 0.99"
     return {
         "start": real_number("start", method.start, part, above=0, below=0.99, inclusive=True),
+        "start_steps": whole_number("start_steps", method.start_steps, most=1_000_000),
         "hold": real_number("hold", method.hold, "a number from 0", above=0, inclusive=True),
         "snapshots": whole_number("snapshots", method.snapshots, 0, 1000),
         "noise": whole_number("noise", method.noise, most=10_000),

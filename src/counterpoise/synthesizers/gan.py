@@ -28,6 +28,7 @@ from counterpoise.schema import Schema
 from counterpoise.synthesizers.adversarial import Pace, train
 from counterpoise.synthesizers.beginning import begin, checked_beginning
 from counterpoise.synthesizers.gan_model import GanModel
+from counterpoise.synthesizers.matching import MATCHING_STEPS
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
 from counterpoise.vault import REPLACE, Budget, DescentPlan, Share, Vault
 
@@ -50,6 +51,7 @@ class AdversarialMethod:
     """
 
     start: float = 0.8
+    start_steps: int = MATCHING_STEPS
     hold: float = 10.0
     snapshots: int = 0
     steps: int = 300

@@ -31,6 +31,7 @@ from counterpoise.synthesizers.adversarial import (
 from counterpoise.synthesizers.beginning import begin, checked_beginning
 from counterpoise.synthesizers.gan import CRITIC_ACTIVATION
 from counterpoise.synthesizers.gan_model import GanModel
+from counterpoise.synthesizers.matching import MATCHING_STEPS
 from counterpoise.synthesizers.progress import report
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
 from counterpoise.vault import Share, TeacherPlan, Vault
@@ -58,6 +59,7 @@ class PateGan:
     """
 
     start: float = 0.8
+    start_steps: int = MATCHING_STEPS
     hold: float = 10.0
     snapshots: int = 0
     rounds: int = 100
