@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from counterpoise import Schema, evaluation
-from networks import DELTA, FEWEST, KEY, MOST, MULTIPLE, report, table_of
+from networks import DELTA, FEWEST, KEY, MOST, MULTIPLE, POINTS, report, table_of
 from peers import HERE, ONE_THREAD, environment
 from resumed import resumed
 
@@ -71,7 +71,7 @@ def run(
             "status": "ok",
             "fit_seconds": round(seconds, 2),
             "score": evaluation.linear_score(coded, test, table.target, equal),
-            "wasserstein": evaluation.wasserstein(coded, test, equal),
+            "wasserstein": evaluation.wasserstein(coded, test, equal, points=POINTS),
         }
     ]
 

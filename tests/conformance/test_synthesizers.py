@@ -2,17 +2,18 @@
 
 import pytest
 
-from counterpoise.synthesizers import SYNTHESIZERS, Cgan, DpCgan, DpGan, Gan, PateGan
+from counterpoise.synthesizers import SYNTHESIZERS, Cgan, DpCgan, DpGan, Gan, MmdGan, PateGan
 from counterpoise.testing import SYNTHESIZER_RULES
 
 # What these learned of a column by itself is not exact at any budget: their critics see whole rows.
-ADVERSARIAL = ("cgan", "gan")
+ADVERSARIAL = ("cgan", "gan", "mmdgan")
 # Those that train for long keep to the rules in fewer steps too.
 SHORTER = {
     "cgan": Cgan(steps=5),
     "dpcgan": DpCgan(steps=100, start_steps=5),
     "dpgan": DpGan(steps=100, start_steps=5, snapshots=2),
     "gan": Gan(steps=5),
+    "mmdgan": MmdGan(steps=5),
     "pategan": PateGan(rounds=10, start_steps=5),
 }
 

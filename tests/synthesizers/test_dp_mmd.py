@@ -66,6 +66,13 @@ def test_where_nothing_stands_out_columns_are_independent():
     assert abs(made["x"].corr(made["ill"])) < 0.03
 
 
+def test_in_a_wide_table_only_what_is_given_has_all_its_categories():
+    many = [Column.categorical(f"c{place}", list("abcdefgh")) for place in range(60)]
+    schema, chances = Schema(many), [np.full(8, 1 / 8)] * 60
+    sizes = [part.shape[1] for part in Embedding.over(schema, chances, given="c3").tables]
+    assert sizes[3] == 8 and max(sizes[:3] + sizes[4:]) == 1
+
+
 def test_an_embedding_has_the_products_of_different_columns_and_no_others():
     embedding = Embedding.over(SCHEMA, chances())
     rows = SCHEMA.encode(table(100))

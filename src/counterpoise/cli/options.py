@@ -28,6 +28,7 @@ SYNTHESIZERS = (
     "histogram",
     "independent",
     "marginals",
+    "mmdgan",
     "mst",
     "pategan",
     "privbayes",

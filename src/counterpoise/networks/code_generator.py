@@ -135,12 +135,14 @@ class CodeGenerator:
         schema, generator = self.inputs.schema.modelled, np.random.default_rng(PLACES_SEED)
         listed = [head for head in self.inputs.heads if head.kind != "categories"]
         sizes = [schema[head.column].size for head in listed]
-        codes = np.zeros((max(sizes, default=0), len(schema)), dtype=np.int32)
+        # All places of all codes as one table.
+        rows = PLACES * max(sizes, default=0)
+        codes = np.zeros((rows, len(schema)), dtype=np.int32)
         for head, size in zip(listed, sizes, strict=True):
-            codes[:size, schema.index(head.column)] = np.arange(size)
-        drawn = [self.inputs(schema.encode(schema.decode(codes, generator))) for _ in range(PLACES)]
+            codes[: PLACES * size, schema.index(head.column)] = np.tile(np.arange(size), PLACES)
+        drawn = self.inputs(schema.encode(schema.decode(codes, generator)))
         found: dict[Head, np.ndarray] = {
-            head: np.stack([seen[:size, head.start] for seen in drawn])
+            head: drawn[: PLACES * size, head.start].reshape(PLACES, size)
             for head, size in zip(listed, sizes, strict=True)
         }
         return tuple(

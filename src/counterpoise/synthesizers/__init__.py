@@ -8,6 +8,7 @@ from counterpoise.synthesizers.histogram import Histogram
 from counterpoise.synthesizers.independent import Independent, IndependentModel
 from counterpoise.synthesizers.marginal_model import MarginalAnswer, MarginalModel
 from counterpoise.synthesizers.marginals import Marginals
+from counterpoise.synthesizers.mmdgan import MmdGan
 from counterpoise.synthesizers.mst import Mst
 from counterpoise.synthesizers.pategan import PateGan
 from counterpoise.synthesizers.privbayes import PrivBayes
@@ -30,6 +31,7 @@ __all__ = [
     "MarginalAnswer",
     "MarginalModel",
     "Marginals",
+    "MmdGan",
     "Model",
     "Mst",
     "PateGan",

@@ -106,8 +106,9 @@ class Begun:
         self, vault: Vault, trained: Trained, network: Network, loss: str, player: Player, seed: int
     ) -> GanModel:
         """The model after the game; charges what is kept for boosting, if something is."""
-        parameters, shares = self.finished(trained.generator)[None], np.ones(1)
-        if self.for_boosting is not None:
+        if self.for_boosting is None:
+            parameters, shares = self.finished(trained.generator)[None], np.ones(1)
+        else:
             parameters = np.stack([self.finished(each) for each in trained.generators])
             scores = CriticScores(self.maker.inputs, network, trained.critics)
             shares = boosted(vault, self.for_boosting, scores, player, parameters, self.rows, seed)
@@ -135,7 +136,7 @@ def begin(
         maker = RowGenerator(inputs, method.noise, hidden, target)
         return Begun(rows, maker, chances, *_kept_back(rest, method))
     paid, rest = share.split(method.start, 1 - method.start)
-    measured = measure(vault, paid)
+    measured = measure(vault, paid, given=target)
     coder = CodeGenerator(inputs, method.noise, hidden, target)
     parameters = match(
         measured,

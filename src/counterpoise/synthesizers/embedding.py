@@ -39,13 +39,20 @@ class Embedding:
     tables: tuple[np.ndarray, ...]
 
     @classmethod
-    def over(cls, schema: Schema, chances: Sequence[np.ndarray]) -> Embedding:
-        """The embedding of a schema's rows, given the chances of the codes of each column."""
+    def over(
+        cls, schema: Schema, chances: Sequence[np.ndarray], given: str | None = None
+    ) -> Embedding:
+        """The embedding of a schema's rows, given the chances of the codes of each column.
+
+        The column that a network is told of, `given`, has all of its categories.
+        """
         most = max(1, MOST_FUNCTIONS // len(schema))
         generator = np.random.default_rng(DIRECTIONS_SEED)
         return cls(
             tuple(
-                _functions(column, chance, most, generator)
+                _functions(
+                    column, chance, MOST_FUNCTIONS if column.name == given else most, generator
+                )
                 for column, chance in zip(schema, chances, strict=True)
             )
         )

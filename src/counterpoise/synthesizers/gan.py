@@ -106,7 +106,11 @@ class AdversarialMethod:
 
         Charges the whole share, but for the steps of a method without noise.
         """
-        _check(vault, share, SYNTHESIZERS.name_of(self), self.is_noised)
+        name = SYNTHESIZERS.name_of(self)
+        if self.is_noised:
+            check_noised(vault, share, name)
+        else:
+            check_noiseless(vault, share, name, f"dp{name}")
         self.check_plan(vault.schema, vault.budget)
         target = self._target(vault.schema)
         inputs = Inputs(vault.schema)
@@ -193,15 +197,20 @@ class Cgan(AdversarialMethod):
         _settle_target(self)
 
 
-def _check(vault: Any, share: Any, name: str, is_noised: bool) -> None:
+def check_noised(vault: Any, share: Any, name: str) -> None:
     """Refuse what can be refused before anything is asked."""
     check_request(vault, share)
     if share.pure:
         raise BudgetError(f"{name}: Gaussian noise needs delta > 0: state a delta, such as 1e-9")
-    if not is_noised and vault.private:
+
+
+def check_noiseless(vault: Any, share: Any, name: str, instead: str) -> None:
+    """The same for a method that looks without noise, and refuse a vault that is private."""
+    check_noised(vault, share, name)
+    if vault.private:
         raise MethodError(
             f"{name!r} looks at private rows without noise; open the vault with a seed, which "
-            f"stamps what comes out as not private, or choose 'dp{name}'"
+            f"stamps what comes out as not private, or choose {instead!r}"
         )
 
 

@@ -38,6 +38,8 @@ HALVES = 2
 AVERAGED_PART = 0.25
 # Rows of noise by which columns are given their distributions, in so many rounds.
 BALANCED_ROWS, BALANCED_ROUNDS = 8192, 20
+# Or until all chances are as near as this.
+BALANCED_TO = 1e-5
 # A chance below this is none; logits stay finite.
 LEAST_CHANCE = 1e-7
 STEPS_A_REPORT = 50
@@ -69,7 +71,9 @@ class MeasuredEmbedding:
         return EmbeddingLoss(matrix, across, moments, self.wanted, len(self.chances))
 
 
-def measure(vault: Vault, share: Share, counts_part: float = COUNTS_PART) -> MeasuredEmbedding:
+def measure(
+    vault: Vault, share: Share, counts_part: float = COUNTS_PART, given: str | None = None
+) -> MeasuredEmbedding:
     """Measure single columns, then the embedding; charges the whole share."""
     schema = vault.schema
     cliques = [(name,) for name in schema.names]
@@ -80,7 +84,7 @@ def measure(vault: Vault, share: Share, counts_part: float = COUNTS_PART) -> Mea
         counts = vault.counts(cliques, for_counts)
     rows = pooled_rows(vault, counts)
     chances = tuple(nearest_chances(table.values / rows) for table in counts)
-    embedding = Embedding.over(schema, chances)
+    embedding = Embedding.over(schema, chances, given)
     moments = np.zeros((len(embedding.owners),) * 2)
     if for_embedding is not None:
         one = for_embedding.gaussian_scale(vault.budget.row_sensitivity(1.0))
@@ -189,4 +193,6 @@ def balanced(
         move = np.log(np.maximum(wanted, LEAST_CHANCE) / np.maximum(means, LEAST_CHANCE))
         offsets += move
         logits += move
+        if np.abs(means - wanted).max() < BALANCED_TO:
+            break
     return parameters

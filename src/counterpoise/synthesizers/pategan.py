@@ -19,7 +19,6 @@ import numpy as np
 from scipy.special import expit
 
 from counterpoise.arguments import real_number, settle, whole_number
-from counterpoise.errors import BudgetError
 from counterpoise.networks import Inputs, Network, Optimiser
 from counterpoise.synthesizers.adversarial import (
     MEMORY,
@@ -29,11 +28,11 @@ from counterpoise.synthesizers.adversarial import (
     snapshot_steps,
 )
 from counterpoise.synthesizers.beginning import begin, checked_beginning
-from counterpoise.synthesizers.gan import CRITIC_ACTIVATION
+from counterpoise.synthesizers.gan import CRITIC_ACTIVATION, check_noised
 from counterpoise.synthesizers.gan_model import GanModel
 from counterpoise.synthesizers.matching import MATCHING_STEPS
 from counterpoise.synthesizers.progress import report
-from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request
+from counterpoise.synthesizers.protocol import SYNTHESIZERS
 from counterpoise.vault import Share, TeacherPlan, Vault
 
 # Rows that the generator makes in each of its steps.
@@ -94,11 +93,7 @@ class PateGan:
 
     def fit(self, vault: Vault, share: Share) -> GanModel:
         """Count the rows, then vote and train; charges the whole share."""
-        check_request(vault, share)
-        if share.pure:
-            raise BudgetError(
-                "pategan: Gaussian noise needs delta > 0: state a delta, such as 1e-9"
-            )
+        check_noised(vault, share, "pategan")
         inputs = Inputs(vault.schema)
         begun = begin(vault, share, inputs, self)
         rows, rest = begun.rows, begun.rest
