@@ -110,7 +110,8 @@ def main() -> None:
     ]
     one = partial(run, directory=chosen.data, limit=chosen.limit)
     results = resumed(one, wanted, KEY, chosen.out / "network_peers.csv", 1, every=1)
-    print(report(results))
+    if "score" in results:
+        print(report(results))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""smartnoise-synth: its networks, DPCTGAN, PATECTGAN, DPGAN and PATEGAN, with their defaults.
+"""smartnoise-synth: its networks, DPCTGAN, PATECTGAN, DPGAN and PATEGAN, with their defaults
+(but for batches of 100 rows where a table has less than 1,000).
 
 Bounds and categories are those of the schema that the other methods have: transformers are fitted
 to them, and not to the rows. No network takes a seed; torch's is set, and noise that comes
@@ -26,6 +27,8 @@ from snsynth.transform import (
     TableTransformer,
 )
 
+# Their batch of 500 rows is more than a small table has, and is refused.
+FEW_ROWS, SMALL_BATCH = 1000, 100
 NETWORKS = {"dpctgan": DPCTGAN, "patectgan": PATECTGAN, "dpgan": DPGAN, "pategan": PATEGAN}
 
 
@@ -34,7 +37,11 @@ def main() -> None:
     train = pd.read_csv(job["table"])
     torch.manual_seed(job["seed"])
     np.random.seed(job["seed"])  # noqa: NPY002, the only seed that smartnoise heeds
-    options = {"verbose": False, "cuda": False} if "ctgan" in job["method"] else {}
+    options: dict[str, Any] = {}
+    if "ctgan" in job["method"]:
+        options = {"verbose": False, "cuda": False}
+        if len(train) < FEW_ROWS:
+            options["batch_size"] = SMALL_BATCH
     network = NETWORKS[job["method"]](epsilon=job["epsilon"], delta=job["delta"], **options)
     synthesizer = PytorchDPSynthesizer(job["epsilon"], network, None)
     start = time.process_time()
