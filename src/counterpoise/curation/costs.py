@@ -21,6 +21,7 @@ from counterpoise.synthesizers import (
     Histogram,
     Independent,
     Marginals,
+    MmdGan,
     Mst,
     PateGan,
     PrivBayes,
@@ -31,6 +32,7 @@ from counterpoise.synthesizers.gan import AdversarialMethod
 from counterpoise.synthesizers.graphical import Domain
 from counterpoise.synthesizers.graphical.cost import predict_cost
 from counterpoise.synthesizers.matching import MATCHED_ROWS
+from counterpoise.synthesizers.mmdgan import BOTTLENECK, FEATURES, LAYER
 from counterpoise.synthesizers.pategan import STEP_ROWS
 from counterpoise.synthesizers.workload import all_cliques
 from counterpoise.weights.calibration import FIRST_ROWS
@@ -105,7 +107,7 @@ def synthesizer_cost(
             tables = math.comb(columns, min(method.degree, columns))
         case Independent():
             cliques = [(name,) for name in names]
-        case DpMmd() | AdversarialMethod() | PateGan():
+        case DpMmd() | AdversarialMethod() | PateGan() | MmdGan():
             cliques = [(name,) for name in names]
             training = _training_seconds(method, schema, private_rows)
         case _:
@@ -121,7 +123,7 @@ def synthesizer_cost(
 
 
 def _training_seconds(
-    method: DpMmd | AdversarialMethod | PateGan, schema: Schema, private_rows: int
+    method: DpMmd | AdversarialMethod | PateGan | MmdGan, schema: Schema, private_rows: int
 ) -> float:
     """What the steps of a network take, and a look at the products of private rows."""
     outputs = sum(schema.sizes)
@@ -130,6 +132,11 @@ def _training_seconds(
     if isinstance(method, DpMmd):
         a_step = SECONDS_A_STEP + SECONDS_A_WEIGHT * method.rows * weights
         return method.steps * a_step + products
+    if isinstance(method, MmdGan):
+        # Made rows go through the encoder three times, and private ones once.
+        coder = LAYER * (outputs + 2 * LAYER + BOTTLENECK) + BOTTLENECK * FEATURES
+        a_row = weights + 4 * coder
+        return method.steps * (4 * SECONDS_A_STEP + SECONDS_A_WEIGHT * method.lot * a_row)
     started = 0.0
     if method.start:
         a_step = SECONDS_A_STEP + SECONDS_A_WEIGHT * MATCHED_ROWS * weights

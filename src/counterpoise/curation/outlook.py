@@ -29,6 +29,7 @@ from counterpoise.synthesizers import (
     Histogram,
     Independent,
     Marginals,
+    MmdGan,
     Mst,
     PateGan,
     PrivBayes,
@@ -208,14 +209,27 @@ def _asked_by_synthesizer(method: Any, share: Share) -> str:
         return f"{law} counts, all in one query"
     if isinstance(method, DpMmd):
         return f"{law} counts of every column, then one {law} sum of products of pairs"
+    if isinstance(method, MmdGan):
+        return f"the number of rows, then gradients WITHOUT NOISE, {method.steps:,} steps"
+    if isinstance(method, PateGan | AdversarialMethod):
+        return _asked_by_gan(method, law)
+    return "what the method asks within its share"
+
+
+def _asked_by_gan(method: PateGan | AdversarialMethod, law: str) -> str:
     if isinstance(method, PateGan):
-        votes = method.rounds * method.votes
-        return f"the number of rows, then {law} votes of teachers on up to {votes:,} rows"
-    if isinstance(method, AdversarialMethod):
+        first = "the number of rows"
+        course = f"{law} votes of teachers on up to {method.rounds * method.votes:,} rows"
+    else:
         first = f"{law} counts of the target" if method.is_given else "the number of rows"
         noise = f"{law} gradients" if method.is_noised else "gradients WITHOUT NOISE"
-        return f"{first}, then {noise}, up to {method.steps:,} steps"
-    return "what the method asks within its share"
+        course = f"{noise}, up to {method.steps:,} steps"
+    if method.start:
+        first = f"{law} counts of every column and one {law} sum of products of pairs"
+    last = ""
+    if method.snapshots:
+        last = f", then one {law} sum of the scores of {method.snapshots:,} critics"
+    return f"{first}, then {course}{last}"
 
 
 def _first_counts(method: Any, schema: Schema, share: Share) -> tuple[Share, int] | None:
@@ -235,7 +249,7 @@ def _first_counts(method: Any, schema: Schema, share: Share) -> tuple[Share, int
         case PateGan() | AdversarialMethod() if method.start:
             counted = method.start * (1.0 if columns == 1 else COUNTS_PART)
             return share.part(counted), columns
-        case PateGan():
+        case PateGan() | MmdGan():
             return share.part(ROWS_PART), 1
         case AdversarialMethod():
             return share.part(TARGET_PART if method.is_given else ROWS_PART), 1
