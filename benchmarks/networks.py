@@ -164,16 +164,41 @@ def report(results: pd.DataFrame) -> str:
         cells = [str(each) for each in key] + [str(len(rows))]
         cells += [_mean(rows["score"]), f"{rows['score'].min():.3f}", _mean(rows["wasserstein"])]
         lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", "What weights change against equal ones (score; Wasserstein distance):", ""]
+    lines += helped(done)
     fits = done.groupby(["data", "synthesizer"], sort=False)["fit_seconds"].max()
     lines += ["", "CPU seconds of the slowest fit:", ""]
     lines += [f"- {data}, {name}: {seconds:.1f}" for (data, name), seconds in fits.items()]
     return "\n".join(lines) + "\n"
 
 
-def _mean(values: pd.Series) -> str:
+def helped(done: pd.DataFrame) -> list[str]:
+    """Which weights help which network: a line a network, a cell for each kind of weights.
+
+    Each is held against equal weights on the same table, budget and seed, whose synthesizer had all
+    of the budget; means and standard errors are over all of these.
+    """
+    equal = done[done["weights"] == "uniform"].set_index(KEY)
+    names = [name for name in done["weights"].unique() if name != "uniform"]
+    lines = ["| synthesizer | " + " | ".join(names) + " |", "| --- " * (len(names) + 1) + "|"]
+    for synthesizer, rows in done.groupby("synthesizer", sort=False):
+        cells = [str(synthesizer)]
+        for name in names:
+            pairs = rows[rows["weights"] == name].set_index(KEY).join(equal, rsuffix="_equal")
+            pairs = pairs.dropna(subset=["score", "score_equal"])
+            changes = [
+                _mean(pairs[measure] - pairs[f"{measure}_equal"], "+.3f")
+                for measure in ("score", "wasserstein")
+            ]
+            cells.append("; ".join(changes) if len(pairs) else "")
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _mean(values: pd.Series, form: str = ".3f") -> str:
     if len(values) < 2:
-        return f"{values.mean():.3f}"
-    return f"{values.mean():.3f} ± {values.std(ddof=1) / math.sqrt(len(values)):.3f}"
+        return f"{values.mean():{form}}"
+    return f"{values.mean():{form}} ± {values.std(ddof=1) / math.sqrt(len(values)):.3f}"
 
 
 def main() -> None:
