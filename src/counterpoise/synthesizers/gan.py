@@ -1,13 +1,16 @@
 """Private GANs: a generator whose critic saw the private rows through noisy gradients alone.
 
-`dpgan` (Xie, Lin, Wang, Wang and Zhou 2018); `dpcgan` (Torkzadehmahani,
-Kairouz and Paten 2019) draws a column of categories, whose noisy counts are paid for, and tells the
-generator its value. `gan` and `cgan` are the same without noise, for study: only a vault with a
-seed goes along, and what comes out is stamped as not private. The training is in `adversarial`.
+`dpgan` (Xie, Lin, Wang, Wang and Zhou 2018); `dpcgan` (Torkzadehmahani, Kairouz and Paten 2019)
+draws a column of categories, whose noisy counts are paid for, and tells the generator its value. By
+default most of the share buys a start, from which the critic refines (`beginning`); the game of the
+two is in `adversarial`, and mixing its states afterwards in `boosting`. `gan` and `cgan` are the
+same without noise and without a start, for study: only a vault with a seed goes along, and what
+comes out is stamped as not private.
 
-Charge: the number of rows, or the counts of the given column; then all steps of one descent,
-Gaussian noise on Poisson samples, before the first of them. Delta > 0, and add/remove neighbours.
-The critic is part of the model: it is as private as the generator, and weights may ask it.
+Charge: two Gaussian events for the start, or, without one, the number of rows or the counts of the
+given column; all steps of one descent, Gaussian noise on Poisson samples, before the first of them;
+with `snapshots` one Gaussian event more. Delta > 0, and add/remove neighbours. The critic is part
+of the model: it is as private as the generator, and weights may ask it.
 """
 
 from __future__ import annotations
@@ -41,13 +44,16 @@ CRITIC_ACTIVATION = "leaky-relu"
 class AdversarialMethod:
     """What all of these methods have in common.
 
-    `steps` are those of the critic at most, one for every two rows (few rows pay for few), each
-    with `generator_steps` of the generator; `lot` is how many
-    private rows a step sees on average, and as many are made; `clip` is the norm of a row's
-    gradient. `noise` is how many random numbers a row is made of, `hidden` the units of the two
-    hidden layers of the generator, `critic_hidden` those of the critic's. `loss` is "logistic" or
-    "wasserstein", which learned less on the tables that these numbers were found on; `seed` is that
-    of the networks' start and of the rows that are made on the way.
+    `start` is the part of the share for what the generator starts from, zero for a start from
+    nothing, `start_steps` how long it is trained for that, which is free, and `hold` how much it is
+    held to it later; `snapshots` is how many states of both networks are mixed at the end, none for
+    the last one alone. `steps` are those of the critic at most, one for every two rows (few rows
+    pay for few), each with `generator_steps` of the generator; `lot` is how many private rows a
+    step sees on average, and as many are made; `clip` is the norm of a row's gradient. `noise` is
+    how many random numbers a row is made of, `hidden` the units of the two hidden layers of the
+    generator, `critic_hidden` those of the critic's. `loss` is "logistic" or "wasserstein", which
+    learned less on the tables that these numbers were found on; `seed` is that of the networks'
+    start and of the rows that are made on the way.
     """
 
     start: float = 0.8
@@ -102,7 +108,7 @@ class AdversarialMethod:
         return _given(schema, getattr(self, "target", None)) if self.is_given else None
 
     def fit(self, vault: Vault, share: Share) -> GanModel:
-        """Count the rows, or the categories of the given column, then train.
+        """Measure what the generator starts from, or count the rows, then train.
 
         Charges the whole share, but for the steps of a method without noise.
         """

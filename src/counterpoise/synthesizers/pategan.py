@@ -5,10 +5,12 @@ rows, and vote on made rows; the votes come out with noise (Jordon, Yoon and van
 accounted for without looking at how the teachers agree). The student sees made rows and noisy
 votes alone, and the generator learns from the student. A vote is used as it is, not rounded to a
 label: the slope of the student's loss is linear in it, so noise averages out of the student as the
-rows become many. Rounds follow each other: made rows, teachers, votes, student, generator.
+rows become many. Rounds follow each other: made rows, teachers, votes, student, generator. By
+default most of the share buys a start, which the votes refine (`beginning`).
 
-Charge: the number of rows, where it is private, then one Gaussian event a row voted on, all of them
-in advance. Under either neighbouring relation; delta > 0. The student is part of the model.
+Charge: two Gaussian events for the start, or, without one, the number of rows where it is private;
+then one Gaussian event a row voted on, all of them in advance; with `snapshots` one more. Under
+either neighbouring relation; delta > 0. The student is part of the model.
 """
 
 from __future__ import annotations
@@ -50,11 +52,12 @@ PULL = 0.01
 class PateGan:
     """A generator trained against the student of private teachers.
 
-    A teacher has `rows_a_teacher` private rows on average. In each of `rounds`, of which there are
-    fewer where private rows are less than ten for each, the teachers are trained for
-    `teacher_steps`, vote on `votes` rows, and student and generator take `steps` each. `noise` is
-    how many random numbers a row is made of; `hidden` and `critic_hidden` are the units of the
-    generator's two hidden layers and of the one that teachers and the student have.
+    `start`, `start_steps`, `hold` and `snapshots` are those of `DpGan`. A teacher has
+    `rows_a_teacher` private rows on average. In each of `rounds`, of which there are fewer where
+    private rows are less than ten for each, the teachers are trained for `teacher_steps`, vote on
+    `votes` rows, and student and generator take `steps` each. `noise` is how many random numbers a
+    row is made of; `hidden` and `critic_hidden` are the units of the generator's two hidden layers
+    and of the one that teachers and the student have.
     """
 
     start: float = 0.8
@@ -92,7 +95,7 @@ class PateGan:
         )
 
     def fit(self, vault: Vault, share: Share) -> GanModel:
-        """Count the rows, then vote and train; charges the whole share."""
+        """Measure what the generator starts from, vote and train; charges the whole share."""
         check_noised(vault, share, "pategan")
         inputs = Inputs(vault.schema)
         begun = begin(vault, share, inputs, self)
