@@ -45,9 +45,10 @@ from weighted_tables import SOURCES, Table, load
 SETS = ("breast", "banknote", "iris", "boston")
 NETWORKS = ("dp-mmd", "dpgan", "dpcgan", "pategan")
 BESIDE = "aim"
-# What parts of the GANs are worth, where they are asked for: "dpgan:nothing", "dpgan:boosted".
+# What parts of the GANs are worth, where they are asked for: "dpgan:nothing" and so on.
 VARIANTS: dict[str, dict[str, Any]] = {
     "nothing": {"start": 0.0, "generator_rate": 0.005},
+    "still": {"generator_rate": 1e-12},
     "boosted": {"snapshots": 10},
 }
 WEIGHTS = ("uniform", "discriminator", "moments", "logistic", "dp-mlp", "pate")
