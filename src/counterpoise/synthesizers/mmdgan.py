@@ -39,6 +39,8 @@ from counterpoise.vault import Descent, DescentPlan, Share, Vault
 LAYER, LAYERS, BOTTLENECK = 100, 3, 64
 # Random features, a part of them of each scale.
 FEATURES, SCALES = 128, (0.5, 1.0, 2.0, 4.0)
+# The fewer rows, the fewer steps; these are the fewest.
+FEWEST_STEPS = 50
 # A row's gradient is not to be clipped.
 UNCLIPPED = 1e4
 # The last part of the steps, over which the generator is averaged; progress is told this often.
@@ -50,9 +52,10 @@ AVERAGED_PART, REPORTS = 0.3, 50
 class MmdGan:
     """MMD-GAN, never private, and stamped so. Only for vaults with a seed.
 
-    `lot` is how many private rows a step sees on average, and as many are made; `weight` is what
-    the discrepancy counts beside the reconstruction; `noise` is how many random numbers a row is
-    made of, `hidden` the units of the generator's two hidden layers.
+    `steps` are at most as many as there are rows; `lot` is how many private rows a step sees on
+    average, and as many are made; `weight` is what the discrepancy counts beside the
+    reconstruction; `noise` is how many random numbers a row is made of, `hidden` the units of the
+    generator's two hidden layers.
     """
 
     steps: int = 1000
@@ -94,7 +97,7 @@ class MmdGan:
             lot=rate * rows,
             clip=UNCLIPPED,
             noise=0.0,
-            steps=self.steps,
+            steps=min(self.steps, max(FEWEST_STEPS, rows)),
         )
         with vault.descent(plan) as descent:
             made, witness = _Training(plan.network, maker, self).run(descent)
@@ -137,7 +140,7 @@ class _Training:
 
     def run(self, descent: Descent) -> tuple[np.ndarray, np.ndarray]:
         """The averaged generator, and the last witness, after all steps that are left."""
-        steps, every = self.method.steps, max(1, self.method.steps // REPORTS)
+        steps, every = descent.plan.steps, max(1, descent.plan.steps // REPORTS)
         if descent.kept is not None:
             self.parts = dict(descent.kept.arrays)
         total, count = np.zeros_like(self.parts["generator"]), 0
