@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 
 from counterpoise.errors import MethodError
-from counterpoise.evaluation import marginal_error, marginals, mean_error, total_variation
+from counterpoise.evaluation import (
+    k_marginal_score,
+    marginal_error,
+    marginals,
+    mean_error,
+    total_variation,
+)
+from counterpoise.evaluation.marginals import column_sets_of
 from counterpoise.schema import Column, Schema
 from tests.conftest import make_schema, make_table
 
@@ -92,3 +99,32 @@ def test_tables_of_many_cells_are_counted_alike(monkeypatch):
 def test_a_degree_beyond_the_columns_is_refused():
     with pytest.raises(MethodError, match="degree"):
         marginal_error(coded(5), coded(5), 5)
+
+
+def test_the_k_marginal_score_of_a_small_table_is_the_one_worked_by_hand():
+    schema = Schema([Column.categorical(name, ["x", "y"]) for name in "abcd"])
+    left = schema.encode(
+        pd.DataFrame({"a": list("xxyy"), "b": list("xyxy"), "c": list("xxxx"), "d": list("xyyx")})
+    )
+    right = schema.encode(
+        pd.DataFrame({"a": list("xxyy"), "b": list("xyxy"), "c": list("xxxy"), "d": list("xyyx")})
+    )
+    # Only the last row differs, in c: every set of three with c has a quarter of its rows in
+    # another cell, and the one without has none. SDNist: 1000 (1 - mean of sum|p - q| / 2).
+    assert k_marginal_score(left, right) == pytest.approx(1000 * (1 - 3 / 4 * 1 / 4))
+    assert k_marginal_score(left, right, degree=1) == pytest.approx(1000 * (1 - 1 / 16))
+    # With the last row of the left table counted double its rows have 1/5, 1/5, 1/5 and 2/5 against
+    # 1/4 each: without c half of (3/20 + 3/20); with it no row of the right stands where the last
+    # one does, half of (3/20 + 2/5 + 1/4).
+    weights = np.array([1.0, 1, 1, 2])
+    expected = (0.15 + 3 * 0.4) / 4
+    assert k_marginal_score(left, right, weights) == pytest.approx(1000 * (1 - expected))
+
+
+def test_sets_of_columns_are_drawn_without_repetition_and_the_same_again():
+    names = [f"c{place}" for place in range(9)]
+    drawn = column_sets_of(names, 3, most=20, seed=1)
+    assert len(set(drawn)) == 20
+    assert all(len(set(each)) == 3 for each in drawn)
+    assert drawn == column_sets_of(names, 3, most=20, seed=1) != column_sets_of(names, 3, 20, 2)
+    assert len(column_sets_of(names, 3, most=100)) == 84

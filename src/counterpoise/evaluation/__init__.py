@@ -5,9 +5,17 @@ wherever the rows are.
 """
 
 from counterpoise.evaluation.certificates import exact_certificate, excess_risk, marginal_distance
-from counterpoise.evaluation.distances import mmd, sliced_wasserstein, wasserstein
-from counterpoise.evaluation.marginals import marginal_error, mean_error, total_variation
+from counterpoise.evaluation.distances import sliced_wasserstein, wasserstein
+from counterpoise.evaluation.divergence import neighbour_divergence
+from counterpoise.evaluation.kernels import discrepancy, energy_distance, mmd
+from counterpoise.evaluation.marginals import (
+    k_marginal_score,
+    marginal_error,
+    mean_error,
+    total_variation,
+)
 from counterpoise.evaluation.points import coordinates, equal_points
+from counterpoise.evaluation.two_sample import Propensity, tell_apart
 from counterpoise.evaluation.utility import (
     LinearModel,
     coefficient_error,
@@ -18,19 +26,25 @@ from counterpoise.evaluation.utility import (
 
 __all__ = [
     "LinearModel",
+    "Propensity",
     "coefficient_error",
     "coordinates",
+    "discrepancy",
+    "energy_distance",
     "equal_points",
     "exact_certificate",
     "excess_risk",
     "fit_linear",
+    "k_marginal_score",
     "linear_score",
     "marginal_distance",
     "marginal_error",
     "mean_error",
     "mlp_score",
     "mmd",
+    "neighbour_divergence",
     "sliced_wasserstein",
+    "tell_apart",
     "total_variation",
     "wasserstein",
 ]

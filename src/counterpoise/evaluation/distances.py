@@ -1,18 +1,17 @@
-"""Distances between two weighted tables: Wasserstein-1, sliced Wasserstein-1, and MMD.
+"""Transport between two weighted tables: Wasserstein-1, and sliced Wasserstein-1.
 
-All are between the weighted empirical distributions of the rows, as points of `coordinates`.
-Exact transport costs the cube of the number of points, and MMD the square, so that larger tables
-are first represented by a stated number of points of equal weight; between those, both are exact.
-Samples of one distribution are not at distance zero: compare distances to the same rows, at the
-same number of points. Reference: Peyre and Cuturi, Computational Optimal Transport (2019),
-chapters 2 and 8; Gretton et al., A Kernel Two-Sample Test (2012).
+Both are between the weighted empirical distributions of the rows, as points of `coordinates`.
+Exact transport costs the cube of the number of points, so that larger tables are first represented
+by a stated number of points of equal weight; between those it is exact. Samples of one
+distribution are not at distance zero: compare distances to the same rows, at the same number of
+points. Reference: Peyre and Cuturi, Computational Optimal Transport (2019), chapters 2 and 8.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import cdist
 
 from counterpoise.arguments import whole_number
 from counterpoise.evaluation.points import check_schemas, checked_shares, coordinates, equal_points
@@ -20,9 +19,6 @@ from counterpoise.schema import Coded
 
 # Of the entropic transport: its temperature, as a part of the mean cost, and its iterations.
 SMOOTHING, SINKHORN_STEPS, TINY = 0.01, 30, 1e-300
-
-# Points from which the bandwidth of a kernel is taken.
-BANDWIDTH_POINTS = 1000
 
 # Every point meets every other: the distances of so many take 80 GB.
 MOST_PAIRED_POINTS = 100_000
@@ -122,56 +118,3 @@ def _line_distance(values: np.ndarray, signed: np.ndarray) -> float:
     order = np.argsort(values)
     difference = np.cumsum(signed[order])[:-1]
     return float(np.abs(difference) @ np.diff(values[order]))
-
-
-def mmd(
-    left: Coded,
-    right: Coded,
-    left_weights: np.ndarray | None = None,
-    right_weights: np.ndarray | None = None,
-    *,
-    points: int = 4000,
-) -> float:
-    """Maximum mean discrepancy with a Gaussian kernel; the root of the V-statistic.
-
-    The bandwidth is the median distance between rows of `right`, so that every table that is
-    compared with it meets the same kernel. A table of more than `points` rows is represented by
-    so many of equal weight; smaller ones keep their weights. The V-statistic counts every row
-    with itself, which keeps it from being negative and biases it upwards, the more so the fewer
-    rows carry the weight.
-
-    >>> import pandas as pd
-    >>> from counterpoise.schema import Column, Schema
-    >>> schema = Schema([Column.continuous("x", 0, 1)])
-    >>> left = schema.encode(pd.DataFrame({"x": [0.0, 0.0]}))
-    >>> right = schema.encode(pd.DataFrame({"x": [0.0, 1.0]}))
-    >>> round(mmd(left, right), 4) == round(float(np.sqrt((1 - np.exp(-0.5)) / 2)), 4)
-    True
-    """
-    check_schemas(left, right)
-    points = whole_number("points", points, most=MOST_PAIRED_POINTS)
-    bandwidth = _median_distance(right, right_weights)
-    left, p = _at_most(left, left_weights, points)
-    right, q = _at_most(right, right_weights, points)
-    x, y = coordinates(left), coordinates(right)
-
-    def mean_kernel(a: np.ndarray, u: np.ndarray, b: np.ndarray, v: np.ndarray) -> float:
-        return float(u @ np.exp(cdist(a, b, "sqeuclidean") / (-2 * bandwidth**2)) @ v)
-
-    # MMD^2 = sum p_i p_j k(x_i, x_j) + sum q_i q_j k(y_i, y_j) - 2 sum p_i q_j k(x_i, y_j)
-    squared = mean_kernel(x, p, x, p) + mean_kernel(y, q, y, q) - 2 * mean_kernel(x, p, y, q)
-    return float(np.sqrt(max(squared, 0.0)))
-
-
-def _median_distance(table: Coded, weights: np.ndarray | None) -> float:
-    drawn, _ = _at_most(table, weights, BANDWIDTH_POINTS)
-    apart = pdist(coordinates(drawn))
-    # Rows that are all the same have no scale of their own.
-    apart = apart[apart > 0]
-    return float(np.median(apart)) if len(apart) else 1.0
-
-
-def _at_most(table: Coded, weights: np.ndarray | None, points: int) -> tuple[Coded, np.ndarray]:
-    if len(table) <= points:
-        return table, checked_shares(table, weights)
-    return equal_points(table, weights, points), np.full(points, 1 / points)

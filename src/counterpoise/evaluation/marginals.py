@@ -103,6 +103,58 @@ def marginal_error(
     return float(np.mean(distances))
 
 
+def column_sets_of(
+    names: Sequence[str], degree: int, most: int | None = None, seed: int = 0
+) -> list[tuple[str, ...]]:
+    """All sets of `degree` columns, or `most` of them, drawn at random, in the columns' order.
+
+    >>> column_sets_of("abc", 2)
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    >>> len(column_sets_of("abcdefgh", 3, most=10))
+    10
+    """
+    degree = whole_number("degree", degree, most=len(names))
+    seed = whole_number("seed", seed, 0)
+    if most is None or math.comb(len(names), degree) <= whole_number("most", most):
+        return list(combinations(names, degree))
+    generator, found = np.random.default_rng(seed), set[tuple[int, ...]]()
+    while len(found) < most:
+        found.add(tuple(sorted(generator.choice(len(names), degree, replace=False).tolist())))
+    return [tuple(names[place] for place in places) for places in sorted(found)]
+
+
+def k_marginal_score(
+    left: Coded,
+    right: Coded,
+    left_weights: np.ndarray | None = None,
+    right_weights: np.ndarray | None = None,
+    *,
+    degree: int = 3,
+    most: int | None = 100,
+    seed: int = 0,
+) -> float:
+    """The k-marginal score of the NIST challenges: 1000 (1 - mean total variation), k = `degree`.
+
+    A thousand is a table whose marginals are all right, zero one that shares no cell. Of more than
+    `most` sets of columns so many are drawn. Reference: Task and others, SDNist: synthetic data
+    report tool (NIST, 2022).
+
+    >>> import pandas as pd
+    >>> from counterpoise.schema import Column, Schema
+    >>> schema = Schema([Column.boolean("a"), Column.boolean("b")])
+    >>> left = schema.encode(pd.DataFrame({"a": [False, True], "b": [False, True]}))
+    >>> right = schema.encode(pd.DataFrame({"a": [False, False], "b": [False, True]}))
+    >>> k_marginal_score(left, right, degree=2)
+    500.0
+    """
+    check_schemas(left, right)
+    distances = [
+        total_variation(left, right, columns, left_weights, right_weights)
+        for columns in column_sets_of(left.schema.names, degree, most, seed)
+    ]
+    return 1000 * (1 - float(np.mean(distances)))
+
+
 def _means(table: Coded, weights: np.ndarray | None) -> np.ndarray:
     """The weighted means of `Coded.one_hot`, without making it."""
     shares = checked_shares(table, weights)

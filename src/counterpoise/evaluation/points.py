@@ -50,6 +50,18 @@ def equal_points(table: Coded, weights: np.ndarray | None, count: int) -> Coded:
     >>> sorted(equal_points(table, np.array([1.0, 3.0]), 4).codes[:, 0].tolist())
     [0, 1, 1, 1]
     """
+    return table.take(equal_rows(table, weights, count))
+
+
+def equal_rows(table: Coded, weights: np.ndarray | None, count: int) -> np.ndarray:
+    """The places of the rows that `equal_points` takes.
+
+    >>> import pandas as pd
+    >>> from counterpoise.schema import Column, Schema
+    >>> table = Schema([Column.boolean("x")]).encode(pd.DataFrame({"x": [False, True]}))
+    >>> sorted(equal_rows(table, np.array([1.0, 3.0]), 4).tolist())
+    [0, 1, 1, 1]
+    """
     count = whole_number("count", count, most=MOST_POINTS)
     weights = checked_weights(table, weights)
     order = np.argsort(_places(table))
@@ -57,7 +69,24 @@ def equal_points(table: Coded, weights: np.ndarray | None, count: int) -> Coded:
     # Row i is drawn for every j with W_(i-1) <= (j + 1/2) W / k < W_i.
     places = (np.arange(count) + 0.5) * (reached[-1] / count)
     drawn = np.searchsorted(reached, places, side="right")
-    return table.take(order[np.minimum(drawn, len(order) - 1)])
+    return np.asarray(order[np.minimum(drawn, len(order) - 1)])
+
+
+def spread_rows(table: Coded, weights: np.ndarray | None, most: int) -> tuple[Coded, np.ndarray]:
+    """At most so many of the rows, spread evenly over the table, with the weights that they have.
+
+    >>> import pandas as pd
+    >>> from counterpoise.schema import Column, Schema
+    >>> table = Schema([Column.boolean("x")]).encode(pd.DataFrame({"x": [False, True] * 4}))
+    >>> rows, weights = spread_rows(table, np.arange(1.0, 9.0), 4)
+    >>> len(rows), len(weights)
+    (4, 4)
+    """
+    weights = checked_weights(table, weights)
+    if len(table) <= most:
+        return table, weights
+    chosen = equal_rows(table, None, most)
+    return table.take(chosen), weights[chosen]
 
 
 def _places(table: Coded) -> np.ndarray:
