@@ -40,5 +40,5 @@ def test_what_a_benchmark_imports_is_there(script):
 
 
 def test_what_is_gone_is_noticed():
-    [gone] = imported("def f():\n    from counterpoise import evaluate")
+    [gone] = imported("def f():\n    from counterpoise import forget")
     assert not is_there(*gone)

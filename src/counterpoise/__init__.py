@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from counterpoise.curation.release import release
     from counterpoise.curation.weigh import weigh
     from counterpoise.errors import AnalysisError, CounterpoiseError, CounterpoiseWarning
+    from counterpoise.evaluation.evaluate import evaluate
+    from counterpoise.evaluation.result import Evaluation
     from counterpoise.formulas.questions import Question
     from counterpoise.schema import Column, Schema, draft_schema
     from counterpoise.vault import Budget, Ledger, Share, Vault
@@ -26,9 +28,11 @@ _HOMES = {
     "AnalysisError": "errors",
     "CounterpoiseError": "errors",
     "CounterpoiseWarning": "errors",
+    "Evaluation": "evaluation.result",
     "Prior": "analysis.posterior_model",
     "Question": "formulas.questions",
     "Release": "bundle.release",
+    "evaluate": "evaluation.evaluate",
     "load": "bundle.files",
     "release": "curation.release",
     "weigh": "curation.weigh",
@@ -47,6 +51,7 @@ __all__ = [
     "Column",
     "CounterpoiseError",
     "CounterpoiseWarning",
+    "Evaluation",
     "Ledger",
     "Prior",
     "Question",
@@ -56,6 +61,7 @@ __all__ = [
     "Vault",
     "__version__",
     "draft_schema",
+    "evaluate",
     "load",
     "release",
     "weigh",

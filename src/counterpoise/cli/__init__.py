@@ -22,6 +22,7 @@ _COMMANDS = {
     "inspect": "show what a release holds, what it cost, and whether to use its weights",
     "analyse": "estimate from a release: means, shares, quantiles, models",
     "retarget": "turn a release to another population, by its weights",
+    "evaluate": "compare a release with the private rows: confidential, for the curator",
     "demo": "make a release of invented patients, and use it",
     "completion": "print the completion script of a shell",
     "version": "print the version",

@@ -53,8 +53,8 @@ class LinearModel:
 
     def score(self, test: Coded) -> float:
         """ROC-AUC or R^2 on real rows."""
-        features, truth = _split(checked_table("test", test), self.target)
-        return _score(features @ self.coefficients.T + self.intercepts, truth, test, self.target)
+        features, truth = split_target(checked_table("test", test), self.target)
+        return score_of(features @ self.coefficients.T + self.intercepts, truth, test, self.target)
 
 
 def fit_linear(
@@ -74,12 +74,12 @@ def fit_linear(
     checked_table("train", train)
     weights = checked_weights(train, weights)
     target, penalty = column_name("target", target), _checked_penalty(penalty)
-    features, outcome = _split(train, target)
-    kept = (weights > 0) & _is_stated(train, target)
+    features, outcome = split_target(train, target)
+    kept = (weights > 0) & is_stated(train, target)
     if not kept.any():
         raise MethodError(f"target: column {target!r} is null in every row of positive weight")
     features, outcome, weights = features[kept], outcome[kept], weights[kept]
-    if _is_regression(train.schema, target):
+    if is_regression(train.schema, target):
         # (1/W) sum w (y - x.b)^2 / 2 + (penalty/2) |b|^2, times 2 W
         ridge = Ridge(alpha=penalty * weights.sum()).fit(features, outcome, weights)
         return LinearModel(train.schema, target, ridge.coef_[None], np.array([ridge.intercept_]))
@@ -155,21 +155,21 @@ def mlp_score(
     check_schemas(train, test)
     target, points = column_name("target", target), whole_number("points", points)
     seed = whole_number("seed", seed, 0, 2**32 - 1)
-    kept = _is_stated(train, target)
+    kept = is_stated(train, target)
     weights = checked_weights(train, weights) * kept
     rows = equal_points(train, weights, points)
-    features, outcome = _split(rows, target)
-    unseen, truth = _split(test, target)
+    features, outcome = split_target(rows, target)
+    unseen, truth = split_target(test, target)
     options: dict[str, Any] = {"max_iter": EPOCHS, "random_state": seed}
-    if _is_regression(train.schema, target):
+    if is_regression(train.schema, target):
         predicted = _fit_quietly(MLPRegressor(**options), features, outcome).predict(unseen)
-        return _score(predicted[:, None], truth, test, target)
+        return score_of(predicted[:, None], truth, test, target)
     scores = np.zeros((len(test), train.schema[target].size))
     seen = np.unique(outcome)
     if len(seen) > 1:
         model = _fit_quietly(MLPClassifier(**options), features, outcome)
         scores[:, seen] = model.predict_proba(unseen)
-    return _score(scores, truth, test, target)
+    return score_of(scores, truth, test, target)
 
 
 def _checked_penalty(penalty: Any) -> float:
@@ -178,19 +178,20 @@ def _checked_penalty(penalty: Any) -> float:
     return real_number("penalty", penalty, expected, above=low, below=high, inclusive=True)
 
 
-def _is_regression(schema: Schema, target: str) -> bool:
+def is_regression(schema: Schema, target: str) -> bool:
+    """Whether a target is a number or an order, and not one of categories."""
     return schema[target].kind != "categorical"
 
 
-def _is_stated(table: Coded, target: str) -> np.ndarray:
+def is_stated(table: Coded, target: str) -> np.ndarray:
     """Where the target is known: a null category is a class, a null number is not a number."""
-    if not _is_regression(table.schema, target):
+    if not is_regression(table.schema, target):
         return np.ones(len(table), dtype=bool)
     codes = table.codes[:, table.schema.index(target)]
     return codes != table.schema[target].cells
 
 
-def _split(table: Coded, target: str) -> tuple[np.ndarray, np.ndarray]:
+def split_target(table: Coded, target: str) -> tuple[np.ndarray, np.ndarray]:
     """The features of all other columns, and the target: its codes, or its units."""
     place = table.schema.index(target)
     others = [i for i in range(len(table.schema)) if i != place]
@@ -198,7 +199,7 @@ def _split(table: Coded, target: str) -> tuple[np.ndarray, np.ndarray]:
         raise MethodError(f"target: column {target!r} is the only one, and nothing predicts it")
     schema = table.schema.select(table.schema.names[i] for i in others)
     features, _ = Coded(schema, table.codes[:, others], table.units[:, others]).one_hot()
-    outcome = table.units if _is_regression(table.schema, target) else table.codes
+    outcome = table.units if is_regression(table.schema, target) else table.codes
     return features, outcome[:, place]
 
 
@@ -229,10 +230,10 @@ def _fit_logistic(
     return coefficients, intercepts
 
 
-def _score(scores: np.ndarray, truth: np.ndarray, test: Coded, target: str) -> float:
+def score_of(scores: np.ndarray, truth: np.ndarray, test: Coded, target: str) -> float:
     """R^2, or the mean ROC-AUC of the classes that some rows have and others do not."""
-    if _is_regression(test.schema, target):
-        kept = _is_stated(test, target)
+    if is_regression(test.schema, target):
+        kept = is_stated(test, target)
         return float(r2_score(truth[kept], scores[kept, 0]))
     size = test.schema[target].size
     if scores.shape[1] == 1:

@@ -29,11 +29,13 @@ def categories(
     labels: Sequence[str],
     errors: np.ndarray | None = None,
     said: str = "",
+    truth: np.ndarray | None = None,
 ) -> Markup:
     """A line a category: its name, a grey bar without weights, a blue one with, its share.
 
     `errors` are half the intervals of the weighted shares, drawn as thin lines where they are
-    known; `said` is what the chart says to those who do not see it.
+    known; `said` is what the chart says to those who do not see it. `truth` are the shares of
+    private rows, for the curator alone: an upright mark each.
 
     >>> chart = categories(np.array([0.5, 0.5]), np.array([0.2, 0.8]), ["no", "yes"])
     >>> chart.count("<rect"), "80.0%" in chart
@@ -44,15 +46,17 @@ def categories(
     reach = weighted + np.where(np.isfinite(known), known, 0.0)
     longest = max(float(plain.max(initial=0)), float(weighted.max(initial=0)), 1e-12)
     longest = max(longest, min(float(reach.max(initial=0)), 1.4 * longest))
+    longest = longest if truth is None else max(longest, float(truth.max(initial=0)))
     parts = [_opening(line * len(labels) + 2, said)]
     for place, (left, right, label) in enumerate(zip(plain, weighted, labels, strict=True)):
         top = place * line
         # Long names often differ at their ends.
         shown = label if len(label) <= 14 else f"{label[:7]}…{label[-6:]}"
         error = float(known[place])
+        private = "" if truth is None else f", {truth[place]:.1%} private"
         parts.append(
-            Markup("<g><title>{}: {:.1%} unweighted, {:.1%} weighted{}</title>").format(
-                label, left, right, error_text(error)
+            Markup("<g><title>{}: {:.1%} unweighted, {:.1%} weighted{}{}</title>").format(
+                label, left, right, error_text(error), private
             )
         )
         parts.append(chart_text(0, top + 14, shown))
@@ -70,6 +74,9 @@ def categories(
             parts.append(
                 Markup('<path class="error" d="M{:.1f} {}H{:.1f}"/>').format(low, top + 10, high)
             )
+        if truth is not None:
+            x = start + room * float(truth[place]) / longest
+            parts.append(Markup('<path class="truth" d="M{:.1f} {}v16"/>').format(x, top + 2))
         parts.append(chart_text(_WIDTH, top + 14, f"{right:.1%}", "end"))
         parts.append(Markup("</g>"))
     return _closed(parts)
@@ -80,12 +87,13 @@ def heat_map(
     names: Sequence[str],
     said: str,
     supports: Sequence[Sequence[str]] | None = None,
+    full: float = 1.0,
 ) -> Markup:
     """How strongly every two columns go together, 0 to 1: the darker, the stronger.
 
     Columns are numbered from the top, and named at the side; a pair is shown once. `supports` say
     of every pair whether it was measured together: a ring marks what is implied, a cross what
-    never was.
+    never was. A strength of `full` is drawn as dark as can be.
 
     >>> heat_map(np.array([[1.0, 0.5], [0.5, 1.0]]), ["age", "ill"], "a pair").count("<rect")
     1
@@ -116,15 +124,16 @@ def heat_map(
             support = "" if supports is None else supports[row][column]
             parts.append(
                 Markup(
-                    '<g><title>{} × {}: {:.2f}{}</title><rect x="{:.1f}" y="{:.1f}" width="{:.1f}" '
+                    '<g><title>{} × {}: {}{}</title><rect x="{:.1f}" y="{:.1f}" width="{:.1f}" '
                     'height="{:.1f}" fill="{}"/>'
                 ).format(
-                    *(names[column], name, strength, f", {support}" if support else ""),
-                    *(start + column * side, y, side - 0.4, side - 0.4, shade(strength)),
+                    *(names[column], name, f"{strength:.{2 if full == 1 else 3}f}"),
+                    f", {support}" if support else "",
+                    *(start + column * side, y, side - 0.4, side - 0.4, shade(strength / full)),
                 )
             )
             middle = start + (column + 0.5) * side, y + side / 2
-            parts.append(support_mark(support, *middle, side / 6, strength > _DARK))
+            parts.append(support_mark(support, *middle, side / 6, strength > _DARK * full))
             parts.append(Markup("</g>"))
     return _closed(parts)
 
