@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import counterpoise
 from counterpoise.arguments import column_name, truth_value, whole_number
+from counterpoise.bundle.card import CHOSEN_FROM
 from counterpoise.bundle.release import Release
 from counterpoise.errors import CounterpoiseWarning
 from counterpoise.evaluation import statistics
@@ -275,6 +276,7 @@ def _about(
         "weights": str(release.card.get("weights", {}).get("method", "unknown")),
         "verdict": (release.card.get("weights", {}).get("verdict") or {}).get("level", "none"),
         "released_rows": len(compared.synthetic),
+        "chosen_from": release.card.get(CHOSEN_FROM),
         "private_rows": len(compared.private),
         "holdout_rows": None if compared.holdout is None else len(compared.holdout),
         "columns": len(compared.schema),

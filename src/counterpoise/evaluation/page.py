@@ -30,6 +30,8 @@ MOST_LINES, MOST_COLUMNS, MOST_MAPPED, MOST_CELLS = 300, 60, 40, 12
 # Rare categories, and coefficients, of which the worst are shown.
 MOST_RARE, MOST_TERMS = 10, 10
 
+CHOSEN = " Its rows were chosen by weight, so that the unweighted ones carry most of the correction."
+
 _ENDS = ("low", "high")
 
 _environment = jinja2.Environment(
@@ -77,6 +79,8 @@ def _summary(found: Evaluation) -> list[str]:
     lines = found.distances.to_dict("records")
     won = sum(closer(line["unweighted"], line["weighted"], line["better"]) for line in lines)
     said = [f"With its weights the release is closer by {won} of {len(lines)} distances."]
+    if found.about.get("chosen_from") is not None:
+        said[0] += CHOSEN
     for kind, word in ((COLUMNS, "column"), (PAIRS, "pair")):
         worst = found.worst(kind, 1).to_dict("records")
         if worst:

@@ -164,6 +164,8 @@ def _lines(found: Evaluation) -> Iterator[str]:
         for name, line in zip(names, worst.to_dict("records"), strict=True):
             lines.append((name, text(line["unweighted"]), text(line["weighted"])))
         yield aligned(lines, 1)
+    if about.get("chosen_from") is not None:
+        yield "\nits rows were chosen by weight: unweighted, they carry most of the correction"
     if len(found.attacks):
         yield "\nattacks"
         for line in found.attacks.to_dict("records"):

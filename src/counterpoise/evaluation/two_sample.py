@@ -16,7 +16,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from counterpoise.arguments import whole_number
@@ -71,7 +70,9 @@ def tell_apart(
     is_left = np.repeat([1, 0], [len(rows) for rows in tables])
     weights = np.concatenate(shares)
     weights = weights * len(weights) / weights.sum()
-    features = StandardScaler().fit(features, sample_weight=weights).transform(features)
+    features -= np.average(features, axis=0, weights=weights)
+    spread = np.sqrt(np.average(features**2, axis=0, weights=weights))
+    features /= np.where(spread > 0, spread, 1.0)
     model = LogisticRegression(solver="newton-cholesky", max_iter=200, tol=1e-6)
     fitted = model.fit(features, is_left, weights).predict_proba(features)[:, 1]
     # pMSE = (1/N) sum_i (p_i - c)^2 with c = 1/2
