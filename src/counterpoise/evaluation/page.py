@@ -30,7 +30,9 @@ MOST_LINES, MOST_COLUMNS, MOST_MAPPED, MOST_CELLS = 300, 60, 40, 12
 # Rare categories, and coefficients, of which the worst are shown.
 MOST_RARE, MOST_TERMS = 10, 10
 
-CHOSEN = " Its rows were chosen by weight, so that the unweighted ones carry most of the correction."
+CHOSEN = (
+    " Its rows were chosen by weight, so that the unweighted ones carry most of the correction."
+)
 
 _ENDS = ("low", "high")
 
