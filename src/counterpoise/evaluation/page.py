@@ -171,16 +171,13 @@ def _cards(found: Evaluation) -> list[dict[Hashable, Any]]:
 
 
 def _cells(own: pd.DataFrame, name: str) -> tuple[dict[str, Markup], str]:
-    """The cells of a column; of very many those that are furthest off, and the rest together."""
+    """The cells of a column; of very many those that are furthest off."""
     drawn = ""
     if len(own) > MOST_CELLS:
         off = (own[["unweighted", "weighted"]].sub(own["private"], axis=0)).abs().max(axis=1)
-        chosen = off.sort_values(ascending=False, kind="stable").index[: MOST_CELLS - 1]
-        kept, rest = own[own.index.isin(chosen)], own[~own.index.isin(chosen)]
-        sums = rest[["private", "unweighted", "weighted"]].sum()
-        others = pd.DataFrame([{"cell": f"{len(rest):,} others", **sums.to_dict()}])
-        own = pd.concat([kept, others], ignore_index=True)
-        drawn = ", those furthest off"
+        chosen = off.sort_values(ascending=False, kind="stable").index[:MOST_CELLS]
+        drawn = f", the {MOST_CELLS} of {len(own):,} cells that are furthest off"
+        own = own[own.index.isin(chosen)]
     largest = own.assign(off=(own["weighted"] - own["private"]).abs()).nlargest(1, "off").iloc[0]
     said = (
         f"Shares of {name}; the weighted share of {largest['cell']} is furthest off: "

@@ -53,8 +53,9 @@ def spans(baseline: Sequence[float], value: Sequence[float], low: float, high: f
     parts = [_strip(), Markup('<path class="grid" d="M0 7H300"/>')]
     for each, colour, top, thick in ((baseline, PLAIN, 0, 14), (value, WEIGHTED, 4, 6)):
         if np.isfinite(each[1]):
-            ends = [each[1] if not np.isfinite(end) else end for end in (each[0], each[2])]
-            left, right = (_part(end, low, high) for end in ends)
+            # An end that is not known is where the value is, and an infinite one at the edge.
+            ends = [each[1] if np.isnan(end) else end for end in (each[0], each[2])]
+            left, right = (_part(end, low, high) for end in np.clip(ends, low, high))
             parts.append(_box(left, right, top, thick, colour))
             parts.append(_mark(_part(each[1], low, high), top, thick))
     return _closed(parts)

@@ -184,8 +184,8 @@ def closer(unweighted: float, weighted: float, better: str = LOWER) -> bool:
 def text(value: Any) -> str:
     """A figure to three digits; nothing where there is none.
 
-    >>> text(0.123456), text(987.654), text(float("nan"))
-    ('0.123', '988', '')
+    >>> text(0.123456), text(987.654), text(float("nan")), text(float("inf"))
+    ('0.123', '988', '', '∞')
     """
     number = float(value)
-    return f"{number:.3g}" if np.isfinite(number) else ""
+    return "" if np.isnan(number) else "∞" if number == np.inf else f"{number:.3g}"
