@@ -99,6 +99,7 @@ WEIGH = {
 }
 PLAN = {key: RELEASE[key] for key in ("schema", "synthesizer", "weights", "rows", "split")}
 PAIR = {"left": CODED, "right": CODED, "left_weights": None, "right_weights": None}
+ONE_SIDED = {"left": CODED, "right": CODED, "left_weights": None}
 LEARN = {"train": CODED, "target": "a", "weights": None}
 SAMPLE = {"rows": 3, "seed": 1, "format": "pandas"}
 
@@ -246,6 +247,24 @@ CALLS = {
     "wasserstein": (evaluation.wasserstein, PAIR | {"points": 10}),
     "sliced_wasserstein": (evaluation.sliced_wasserstein, PAIR | {"directions": 2, "seed": 0}),
     "mmd": (evaluation.mmd, PAIR | {"points": 10}),
+    "discrepancy": (
+        evaluation.discrepancy,
+        ONE_SIDED | {"estimator": "miw", "points": 10, "bandwidth": 1.0, "groups": 2, "seed": 0},
+    ),
+    "energy_distance": (evaluation.energy_distance, PAIR | {"points": 10}),
+    "neighbour_divergence": (
+        evaluation.neighbour_divergence,
+        ONE_SIDED | {"neighbours": 2, "points": 10},
+    ),
+    "k_marginal_score": (
+        evaluation.k_marginal_score,
+        PAIR | {"degree": 2, "most": 1, "seed": 0},
+    ),
+    "tell_apart": (evaluation.tell_apart, PAIR | {"points": 10, "seed": 0}),
+    "train_and_test": (
+        evaluation.train_and_test,
+        LEARN | {"test": CODED, "model": "linear", "rows": 10, "seed": 0},
+    ),
     "fit_linear": (evaluation.fit_linear, LEARN | {"penalty": 1.0}),
     "LinearModel.score": (evaluation.fit_linear(CODED, "a").score, {"test": CODED}),
     "linear_score": (evaluation.linear_score, LEARN | {"test": CODED, "penalty": 1.0}),

@@ -14,6 +14,7 @@ from counterpoise.evaluation.marginals import (
     mean_error,
     total_variation,
 )
+from counterpoise.evaluation.models import train_and_test
 from counterpoise.evaluation.points import coordinates, equal_points
 from counterpoise.evaluation.two_sample import Propensity, tell_apart
 from counterpoise.evaluation.utility import (
@@ -46,5 +47,6 @@ __all__ = [
     "sliced_wasserstein",
     "tell_apart",
     "total_variation",
+    "train_and_test",
     "wasserstein",
 ]

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from counterpoise.arguments import one_of, whole_number
+from counterpoise.arguments import one_of, real_number, whole_number
 from counterpoise.errors import MethodError
 from counterpoise.evaluation.points import (
     check_schemas,
@@ -40,6 +40,9 @@ MOST_PAIRED_POINTS = 100_000
 # Rows and columns of a block, which stays in a processor's cache; and the pairs from which on
 # single precision is good enough.
 BLOCK_ROWS, MANY_PAIRS = 512, 4000**2
+
+# Of points that are about one apart; beyond these all are the same, or none.
+WIDTHS = (1e-9, 1e9)
 
 Transform = Callable[[np.ndarray], None]  # of -|x - y|^2 / 2, in its place
 
@@ -71,7 +74,7 @@ def discrepancy(
     """
     check_schemas(left, right)
     points = whole_number("points", points, 2, MOST_PAIRED_POINTS)
-    width = median_distance(right, None) if bandwidth is None else bandwidth
+    width = median_distance(right, None) if bandwidth is None else _checked_width(bandwidth)
     seed = whole_number("seed", seed, 0)
     if min(len(left), len(right)) < 2:
         raise MethodError("a U-statistic needs two rows or more of each table")
@@ -189,6 +192,12 @@ def sum_over_pairs(
             # What is to the right of the diagonal is below it as well.
             total += 2 * found if is_same and first > start else found
     return total
+
+
+def _checked_width(bandwidth: float) -> float:
+    low, high = WIDTHS
+    expected = f"a number from {low:g} to {high:g}, or None"
+    return real_number("bandwidth", bandwidth, expected, above=low, below=high, inclusive=True)
 
 
 def _gaussian(block: np.ndarray) -> None:
