@@ -62,6 +62,20 @@ def test_attacks_are_in_plain_words_with_their_baselines_and_escaped(page):
     assert 'data-key="linkability/risk/table and weights"' in page
 
 
+def test_attacks_that_do_better_than_their_baselines_are_told_first():
+    spoiled = ATTACKS.assign(low=[0.5, 0.05], baseline_high=[0.2, float("nan")], says="Known.")
+    found = replace(evaluated(), attacks=spoiled)
+    assert found.exceeding["attack"].tolist() == ["membership"]
+    page = confidential_page(found)
+    assert "1 of 2 figures are above their baselines" in page
+    assert "1 of 2 figures are above their baselines" in str(found)
+    assert 'class="box verdict caution"' in page
+    assert 'class="box verdict fine"' in confidential_page(replace(found, attacks=ATTACKS))
+    alone = replace(found, about=found.about | {"holdout_rows": None})
+    assert "need not be anybody" in confidential_page(alone)
+    assert 'class="box verdict caution"' not in confidential_page(alone)
+
+
 def test_nothing_is_loaded_and_nothing_runs(page):
     assert re.findall(r"<script|@import|url\(|<img|<link|https?://", page) == []
     assert "default-src 'none'" in page

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from counterpoise.evaluation.confidential import NOTICE
 from counterpoise.evaluation.measured import HIGHER
 from counterpoise.evaluation.plots import bars, cloud, spans, ticks
-from counterpoise.evaluation.result import COLUMNS, MODELS, PAIRS, closer, text
+from counterpoise.evaluation.result import COLUMNS, MODELS, PAIRS, closer, said_of_attacks, text
 from counterpoise.report.charts import categories, heat_map, shade
 from counterpoise.report.columns import cut
 
@@ -34,6 +34,8 @@ CHOSEN = (
     " Its rows were chosen by weight, so that the unweighted ones carry most of the correction."
 )
 
+# Without a hold-out an excess is nothing to be cautious of.
+_CAUTION = {True: "caution", False: "none"}
 _ENDS = ("low", "high")
 
 _environment = jinja2.Environment(
@@ -59,7 +61,7 @@ def confidential_page(found: Evaluation) -> str:
         pairs=_ranked(found.worst(PAIRS)),
         models=_models(found.worst(MODELS)),
         distances=_distances(found),
-        attacks=_attacks(found.attacks),
+        attacks=_attacks(found),
         cards=_cards(found),
         rare=_rare(found.shares),
         heat=_heat(found.marginals),
@@ -101,6 +103,8 @@ def _summary(found: Evaluation) -> list[str]:
             f"{line['measure']} falls short of one of real rows by {line['weighted']:.3f} "
             f"weighted, and {line['unweighted']:.3f} unweighted."
         )
+    if len(found.attacks):
+        said.append(f"Attacks: {said_of_attacks(found)}.")
     return said
 
 
@@ -143,20 +147,36 @@ def _distances(found: Evaluation) -> list[dict[Hashable, Any]]:
     return lines
 
 
-def _attacks(found: pd.DataFrame) -> list[dict[Hashable, Any]]:
-    lines = []
-    figures = ("value", "low", "high", "baseline", "baseline_low", "baseline_high")
-    for line in found.head(MOST_LINES).to_dict("records"):
-        known = [float(line[name]) for name in figures if np.isfinite(float(line[name]))]
-        # From zero on, with some room beyond what is largest.
-        low, high = min([0.0, *known]), 1.3 * max([1e-9, *known])
-        chart = spans(
-            [float(line[name]) for name in ("baseline_low", "baseline", "baseline_high")],
-            [float(line[name]) for name in ("low", "value", "high")],
-            *(low, high),
-        )
-        lines.append(line | {"chart": chart})
-    return lines
+def _attacks(found: Evaluation) -> dict[str, Any] | None:
+    """The attacks one by one, each with its measures; a chart's scale is that of its measure."""
+    if not len(found.attacks):
+        return None
+    figures = ["value", "low", "high", "baseline", "baseline_low", "baseline_high"]
+    beyond = found.exceeding
+    groups = []
+    for attack, lines in found.attacks.head(MOST_LINES).groupby("attack", sort=False):
+        drawn = []
+        for _, same in lines.groupby("measure", sort=False):
+            known = same[figures].to_numpy(dtype=float)
+            known = known[np.isfinite(known)]
+            # From zero on, with some room beyond what is largest.
+            scale = (min([0.0, *known]), 1.2 * max([1e-9, *known]))
+            drawn += [line | {"chart": _span(line, *scale)} for line in same.to_dict("records")]
+        groups.append({"attack": attack, "lines": drawn})
+    return {
+        "groups": groups,
+        "said": said_of_attacks(found),
+        "kind": "fine" if not len(beyond) else _CAUTION[found.about["holdout_rows"] is not None],
+        "beyond": beyond.to_dict("records"),
+    }
+
+
+def _span(line: dict[Hashable, Any], low: float, high: float) -> Markup:
+    baseline, attack = (
+        [float(line[name]) for name in names]
+        for names in (("baseline_low", "baseline", "baseline_high"), ("low", "value", "high"))
+    )
+    return spans(baseline, attack, low, high)
 
 
 def _cards(found: Evaluation) -> list[dict[Hashable, Any]]:

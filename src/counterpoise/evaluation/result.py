@@ -91,6 +91,17 @@ class Evaluation:
         )
         return lost.reset_index(drop=True)
 
+    @property
+    def exceeding(self) -> pd.DataFrame:
+        """The lines of `attacks` whose whole interval is above that of their baseline.
+
+        One of many may be so by luck; several, or one by far, are not. Without a hold-out baselines
+        know nothing of a person, and what exceeds them need not be anybody's row.
+        """
+        found = self.attacks
+        known = found[["low", "baseline_high"]].astype(float)
+        return found[known["low"] > known["baseline_high"]].reset_index(drop=True)
+
     def to_html(self, path: str | Path = PAGE) -> Path:
         """Write the confidential page, one file; it refuses a place in a release."""
         from counterpoise.evaluation.page import confidential_page
@@ -167,9 +178,25 @@ def _lines(found: Evaluation) -> Iterator[str]:
     if about.get("chosen_from") is not None:
         yield "\nits rows were chosen by weight: unweighted, they carry most of the correction"
     if len(found.attacks):
-        yield "\nattacks"
-        for line in found.attacks.to_dict("records"):
-            yield f"  {line['says']}"
+        beyond = found.exceeding
+        yield f"\nattacks: {said_of_attacks(found)}"
+        for line in beyond.to_dict("records"):
+            yield f"  {line['attack']}, {line['measure']}, {line['columns']}: {line['says']}"
+
+
+def said_of_attacks(found: Evaluation) -> str:
+    """How many attacks exceed their baselines, in a sentence without a full stop."""
+    known = int(found.attacks["value"].astype(float).notna().sum())
+    said = (
+        f"{len(found.exceeding)} of {known} figures are above their baselines by more than both "
+        "intervals"
+    )
+    if found.about["holdout_rows"] is None:
+        said += (
+            "; without a hold-out these baselines know nothing of a person, and what exceeds them "
+            f"need not be anybody's row ({len(found.attacks) - known} figures need a hold-out)"
+        )
+    return said
 
 
 def closer(unweighted: float, weighted: float, better: str = LOWER) -> bool:
