@@ -35,16 +35,13 @@ def people(rows, seed):
 
 @cache
 def made():
-    return cp.release(
-        people(300, 0),
-        SCHEMA,
-        1.0,
-        1e-6,
-        synthesizer="independent",
-        rows=300,
-        seed=1,
-        replicates=10,
-    )
+    options = {"synthesizer": "independent", "rows": 300, "replicates": 10}
+    release = cp.release(people(300, 0), SCHEMA, 1.0, 1e-6, seed=1, **options)
+    # Rows that were chosen by weight have nearly equal ones; tests need such as make a difference.
+    generator = np.random.default_rng(3)
+    weights = np.exp(release.table["age"].to_numpy(dtype=float) / 40)
+    redrawn = weights[:, None] * generator.gamma(20.0, size=(len(weights), 10))
+    return release.reweighted(weights, redrawn)
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 import counterpoise as cp
 from counterpoise.errors import CounterpoiseError, CounterpoiseWarning
 from counterpoise.evaluation import evaluate as module
-from counterpoise.evaluation import mmd, total_variation
+from counterpoise.evaluation import excess_risk, mmd, total_variation
 from counterpoise.evaluation.compared import compare, plain_frame
 from counterpoise.evaluation.measured import DISTANCES, TAKEN
 from counterpoise.evaluation.models import MODELS, train_and_test
@@ -31,7 +31,7 @@ def test_figures_are_those_of_the_functions_of_the_room():
     tables = compared.synthetic, compared.private
     line = found.distances.set_index("measure").loc["MMD"]
     assert line["weighted"] == mmd(*tables, compared.weights)
-    assert line["unweighted"] == mmd(*tables)
+    assert line["unweighted"] == mmd(*tables) != line["weighted"]
     assert line["floor"] == mmd(compared.holdout, compared.private)
     pair = found.marginals.set_index("columns").loc["age × ill"]
     assert pair["weighted"] == total_variation(*tables, ["age", "ill"], compared.weights)
@@ -55,6 +55,17 @@ def test_all_models_predict_the_target_and_the_linear_one_every_column():
     scores = utility.set_index(["target", "model", "measure"])
     line = scores.loc["ill", "linear", "ROC-AUC"]
     assert losses.loc[("ill", "linear"), "weighted"] == line["private"] - line["weighted"]
+
+
+def test_certificates_bound_the_excess_risk_weighted_and_not():
+    found = evaluated().certificates.set_index("measure")[["unweighted", "weighted"]]
+    assert (found.loc["excess risk"] >= -1e-9).all()
+    assert (found.loc["excess risk"] <= found.loc["bound by private moments"]).all()
+    rows = people(300, 0)
+    expected = excess_risk(made().use_weights(), rows, "ill")
+    assert found.loc["excess risk", "weighted"] == pytest.approx(expected)
+    assert (found.loc["excess risk"] <= found.loc["bound that may be published"]).all()
+    assert found.loc["excess risk", "weighted"] != found.loc["excess risk", "unweighted"]
 
 
 def test_the_worst_come_first_by_the_worse_of_weighted_and_unweighted():

@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,8 +23,9 @@ import counterpoise
 from counterpoise.arguments import column_name, truth_value, whole_number
 from counterpoise.bundle.card import CHOSEN_FROM
 from counterpoise.bundle.release import Release
-from counterpoise.errors import CounterpoiseWarning
+from counterpoise.errors import CounterpoiseError, CounterpoiseWarning
 from counterpoise.evaluation import statistics
+from counterpoise.evaluation.certificates import exact_certificate, excess_risk
 from counterpoise.evaluation.coefficients import compare_coefficients
 from counterpoise.evaluation.compared import Compared, compare, plain_frame
 from counterpoise.evaluation.measured import DISTANCES, TAKEN
@@ -90,8 +92,10 @@ def evaluate(
     tasks["shares",] = lambda: statistics.cell_shares(compared)
     tasks["correlations",] = lambda: statistics.correlations(compared)
     tasks |= _model_tasks(compared, chosen, seed)
+    plain = _plain(compared, private, holdout, schema)
+    for target in chosen:
+        tasks["certificates", target] = partial(_certificates, release, plain[0], target)
     if attacks:
-        plain = _plain(compared, private, holdout, schema)
         tasks["attacks",] = lambda: _attacks(release, *plain, seed)
     with shown(progress) as said:
         found = _done(tasks, workers, said)
@@ -104,6 +108,9 @@ def evaluate(
         correlations=found["correlations",],
         utility=_utility(compared, found, chosen),
         coefficients=_coefficients(found, chosen),
+        certificates=pd.concat(
+            [found["certificates", target] for target in chosen], ignore_index=True
+        ),
         attacks=found.get(("attacks",), pd.DataFrame(columns=list(ATTACK_COLUMNS))),
     )
 
@@ -126,7 +133,9 @@ def _done(tasks: dict[tuple[str, ...], Task], workers: int, said: Progress) -> d
             return found
         with ThreadPoolExecutor(workers) as pool:
             # What takes longest goes first, so that nothing long is left for the end.
-            order = sorted(tasks, key=lambda key: key[0] not in ("attacks", "models"))
+            order = sorted(
+                tasks, key=lambda key: key[0] not in ("attacks", "certificates", "models")
+            )
             waiting = {pool.submit(tasks[key]): key for key in order}
             try:
                 for place, future in enumerate(as_completed(waiting)):
@@ -253,6 +262,32 @@ def _plain(compared: Compared, private: Any, holdout: Any, schema: Any) -> tuple
         return private, holdout
     other = None if compared.holdout is None else plain_frame(compared.holdout)
     return plain_frame(compared.private), other
+
+
+def _certificates(release: Release, private: Any, target: str) -> pd.DataFrame:
+    """Bounds on the excess risk of a linear model of a target of two categories, and the risk.
+
+    Empty for another target, and where the release measured too little for a bound.
+    """
+    lines: list[tuple[Any, ...]] = []
+    columns = ["target", "loss", "norm", "measure", *SIDES[1:]]
+    if release.schema[target].ungrouped.cells != 2 or len(release.schema.modelled) < 2:
+        return pd.DataFrame(lines, columns=columns)
+    released = release.use_weights()
+    rows = read_table(private, release.schema.modelled.names)
+    measures: dict[str, Callable[[bool], float]] = {
+        "excess risk": lambda weighted: excess_risk(released, rows, target, weighted=weighted),
+        "bound by private moments": lambda weighted: (
+            exact_certificate(released, rows, target, weighted=weighted).bound
+        ),
+        "bound that may be published": lambda weighted: (
+            released.certificate(target, weighted=weighted).bound
+        ),
+    }
+    for measure, bound in measures.items():
+        with suppress(CounterpoiseError):
+            lines.append((target, "logistic", 1.0, measure, bound(False), bound(True)))
+    return pd.DataFrame(lines, columns=columns)
 
 
 def _attacks(release: Release, private: Any, holdout: Any, seed: int) -> pd.DataFrame:

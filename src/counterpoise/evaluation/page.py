@@ -68,6 +68,7 @@ def confidential_page(found: Evaluation) -> str:
         relations=_relations(found.correlations),
         utility=_utility(found.utility),
         coefficients=_coefficients(found.coefficients),
+        certificates=_certificates(found.certificates),
         statistics=found.statistics.head(MOST_LINES).to_dict("records"),
         more=max(0, len(found.statistics) - MOST_LINES),
         triples=_ranked(
@@ -292,6 +293,14 @@ def _utility(found: pd.DataFrame) -> list[dict[Hashable, Any]]:
         chart = ticks(values[1], values[2], values[0], low - room, high + room)
         lines.append(line | {"target": cut(line["target"]), "chart": chart})
     return lines
+
+
+def _certificates(found: pd.DataFrame) -> list[dict[Hashable, Any]]:
+    longest = float(found[["unweighted", "weighted"]].max().max()) if len(found) else 1.0
+    return [
+        line | {"chart": bars(line["unweighted"], line["weighted"], 0.0, max(longest, 1e-12))}
+        for line in found.to_dict("records")
+    ]
 
 
 def _coefficients(found: pd.DataFrame) -> list[dict[Hashable, Any]]:

@@ -49,6 +49,7 @@ class Evaluation:
     - `correlations`: left, right, measure, private, unweighted, weighted
     - `utility`: target, model, measure, private, unweighted, weighted
     - `coefficients`: target, term, and of each side the value with `_low` and `_high`; overlaps
+    - `certificates`: target, loss, norm, measure, unweighted, weighted: excess risk and its bounds
     - `attacks`: attack, measure, columns, value, low, high, baseline, ..., says
 
     `about` says what was compared, and how.
@@ -62,6 +63,7 @@ class Evaluation:
     correlations: pd.DataFrame
     utility: pd.DataFrame
     coefficients: pd.DataFrame
+    certificates: pd.DataFrame
     attacks: pd.DataFrame
 
     def worst(self, kind: str = COLUMNS, most: int = WORST) -> pd.DataFrame:
