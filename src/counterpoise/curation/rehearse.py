@@ -32,8 +32,8 @@ from counterpoise.curation.work import Work
 from counterpoise.errors import AnalysisError, CounterpoiseError, CounterpoiseWarning
 from counterpoise.registry import Registry
 from counterpoise.schema import Schema
-from counterpoise.synthesizers import SYNTHESIZERS
-from counterpoise.weights import WEIGHTERS
+from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
+from counterpoise.weights import WEIGHTERS, Weighter
 
 # Runs are kept, and so are small: more synthetic rows than this do not show more of a bias.
 MOST_KEPT = 100_000
@@ -106,10 +106,7 @@ def _plan_of(release: Release) -> Plan:
     ledger = release.ledger
     was_counted = any(spend.query.startswith("fine cells") for spend in ledger.spends)
     schema = _reopened(release.schema) if was_counted else release.schema
-    methods = (
-        _method(SYNTHESIZERS, "synthesizer", card["synthesizer"]),
-        _method(WEIGHTERS, "weights", card["weights"]),
-    )
+    methods = methods_of(release)
     rows = min(len(release.table), MOST_KEPT)
     plan = plan_release(schema, ledger.budget, *methods, rows, split=card["split"])
     # What was paid for the domain, and set aside for it, is not there for the rest.
@@ -125,6 +122,16 @@ def _plan_of(release: Release) -> Plan:
         if (share := getattr(plan, name)) is not None
     }
     return replace(plan, **smaller)
+
+
+def methods_of(release: Release) -> tuple[Synthesizer, Weighter]:
+    """The synthesizer and the weights that a release was made by, or an AnalysisError."""
+    card = release.card
+    _require_made_here(card)
+    return (
+        _method(SYNTHESIZERS, "synthesizer", card["synthesizer"]),
+        _method(WEIGHTERS, "weights", card["weights"]),
+    )
 
 
 def _require_made_here(card: Mapping[str, Any]) -> None:

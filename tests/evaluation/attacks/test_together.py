@@ -113,7 +113,7 @@ def test_a_release_that_cannot_be_rehearsed_says_so(private, holdout):
     found = attack_all(copied(private), private[:200], holdout[:100])
     missing = found[found["value"].isna()]
     assert set(missing["attack"]) == {"membership by shadow releases"}
-    assert missing["says"].str.contains("names no synthesizer").all()
+    assert missing["says"].str.contains("does not say how it was made").all()
 
 
 def test_too_few_rows_are_refused(private, holdout):

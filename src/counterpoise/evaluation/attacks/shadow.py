@@ -14,16 +14,16 @@ those of Shokri et al. (2017).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 from counterpoise.bundle.release import WEIGHT, Release
+from counterpoise.curation.rehearse import methods_of
 from counterpoise.curation.release import release as make_release
-from counterpoise.errors import CounterpoiseError, CounterpoiseWarning, MethodError
+from counterpoise.errors import CounterpoiseError, CounterpoiseWarning
 from counterpoise.evaluation.attacks.finding import (
     KNOWLEDGE,
     NEEDS_HOLDOUT,
@@ -35,8 +35,6 @@ from counterpoise.evaluation.attacks.membership import MEASURES, judge_scores, r
 from counterpoise.evaluation.attacks.scene import NEIGHBOURS, Scene, certain_weights
 from counterpoise.evaluation.attacks.space import Space, log_density
 from counterpoise.schema import Coded
-from counterpoise.synthesizers import SYNTHESIZERS
-from counterpoise.weights import WEIGHTERS
 
 NAME = "membership by shadow releases"
 SHADOWS, SHADOW_ROWS = 2, 500
@@ -92,17 +90,10 @@ def shadow(
 def rehearsal(release: Release) -> Rehearse:
     """What makes releases by the methods and the budget that a card names.
 
-    Parameters that a card does not give back as they were stay at their defaults. A release that
-    was not made by named methods alone cannot be rehearsed.
+    A release that was not made by methods of its card alone cannot be rehearsed.
     """
+    synthesizer, weighter = methods_of(release)
     card = release.card
-    for part in ("ledger", "synthesizer", "weights"):
-        if not isinstance(card.get(part), Mapping):
-            raise MethodError(f"the card of the release names no {part}")
-    if card["weights"].get("stated_by_caller") or card["weights"].get("reweighted"):
-        raise MethodError("the weights of the release were handed in")
-    synthesizer = _method(SYNTHESIZERS, card["synthesizer"])
-    weighter = _method(WEIGHTERS, card["weights"])
     budget = card["ledger"]["budget"]
 
     def rehearse(table: pd.DataFrame, seed: int) -> Release:
@@ -126,15 +117,6 @@ def rehearsal(release: Release) -> Rehearse:
             )
 
     return rehearse
-
-
-def _method(registry: Any, described: Mapping[str, Any]) -> Any:
-    stated = {
-        name: value
-        for name, value in described.get("parameters", {}).items()
-        if value is None or isinstance(value, bool | int | float | str)
-    }
-    return registry.make(described["method"], **stated)
 
 
 def _lesson(
