@@ -37,8 +37,8 @@ fuzz-bundle: $(VENV)/.test
 	$(BIN)/python -m tests.bundle.fuzz_bundle $(OPTIONS)
 
 # Longer studies: make study-growth, study-bins, study-synthesizers, study-tstr, study-weights,
-# study-toys, study-coverage, study-posterior. Those that need public data sets take their directory
-# from COUNTERPOISE_DATA.
+# study-toys, study-coverage, study-posterior, and every other script in benchmarks/ by its name. Those
+# that need public data sets take their directory from COUNTERPOISE_DATA.
 study-%: $(VENV)/.bench
 	$(BIN)/python benchmarks/$*.py $(OPTIONS)
 
