@@ -13,6 +13,7 @@ from counterpoise.weights import Weights
 from counterpoise.weights.diagnostics import Diagnosis, diagnose, fitted_sample_size
 from counterpoise.weights.finite_variance import exceedance_test, finite_variance_test
 from counterpoise.weights.refine import temper, truncate
+from counterpoise.weights.tail import GeneralisedPareto, find_tail, fit_tail
 
 
 def lognormal(spread, rows, seed=0):
@@ -276,3 +277,14 @@ def test_weights_that_are_equal_but_for_rounding_have_one_place_in_the_tail():
     exact = diagnose(Weights(np.log(levels)))
     assert diagnose(Weights(np.log(raked))).tail_shape == pytest.approx(exact.tail_shape, abs=0.01)
     assert exact.tail_shape < 0.5
+
+
+def test_many_weights_that_are_nearly_the_same_are_no_heavy_tail():
+    # As after raking to margins that independent columns nearly have: a few rows weigh more.
+    few = np.linspace(2.0, 5.0, 20)
+    weights = np.concatenate([np.full(1400, 0.3), np.full(300, 1.0), np.full(300, 1.00004), few])
+    assert fit_tail(find_tail(np.log(weights)).exceedances).shape < 0.7
+    # And a heavy tail of rows that are nearly the same below is one still.
+    law = GeneralisedPareto(shape=1.2, scale=1.0)
+    heavy = 1 + law.quantiles((np.arange(2000) + 0.5) / 2000)
+    assert fit_tail(find_tail(np.log(heavy)).exceedances).shape > 0.9

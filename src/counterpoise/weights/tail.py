@@ -9,8 +9,9 @@ whose shape k says which moments exist: k < 1/2 a finite variance, k < 1 a finit
 is the one of Pareto smoothed importance sampling (Vehtari, Simpson, Gelman, Yao and Gabry,
 "Pareto Smoothed Importance Sampling", JMLR 2024), fitted as Zhang and Stephens do ("A New and
 Efficient Estimation Method for the Generalized Pareto Distribution", Technometrics 2009), with
-the weak prior of the former. Rows of a table with few categories share weights; weights that are
-equal but for rounding are kept on one side of the threshold.
+the weak prior of the former. Rows of a table with few categories share weights, or have nearly the
+same, as after raking; such weights are kept on one side of the threshold: many rows that exceed it
+by next to nothing would make the few others look like a heavy tail.
 """
 
 import math
@@ -23,6 +24,9 @@ from scipy.special import logsumexp
 FEWEST_EXCEEDANCES = 5
 # Log-weights that are nearer to each other than this are the same.
 ROUNDING = 1e-9
+# Where half of a tail exceeds the threshold by less than this part, of it and of what the largest
+# does, those rows have nearly its weight, and it is put below them.
+NEARLY = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +80,22 @@ def find_tail(log_weights: np.ndarray) -> Tail | None:
     if size < FEWEST_EXCEEDANCES:
         return None
     lightest = np.partition(positive, -size)[-size]
-    below = positive[positive < lightest]
-    threshold = float(below.max() if len(below) else lightest)
+    threshold = _below(positive, lightest)
+    middle = float(np.median(positive[positive > threshold])) - threshold if threshold < 1 else 0.0
+    if middle < NEARLY * min(threshold, 1 - threshold):
+        threshold = _below(positive, (1 - NEARLY) * threshold)
     rows = np.flatnonzero(weights > threshold)
     if len(rows) < FEWEST_EXCEEDANCES:
         return None
     rows = rows[np.argsort(weights[rows], kind="stable")]
     exceedances = weights[rows] - threshold
     return Tail(threshold, rows, exceedances, float(exceedances.sum() / weights.sum()))
+
+
+def _below(weights: np.ndarray, limit: float) -> float:
+    """The largest weight below a limit; the limit where there is none."""
+    below = weights[weights < limit]
+    return float(below.max() if len(below) else limit)
 
 
 def fit_tail(exceedances: np.ndarray) -> GeneralisedPareto:
