@@ -17,6 +17,7 @@ from counterpoise.testing.trials import WeighterTrial
 from counterpoise.vault import Budget, DescentPlan, MarginalError, Share, TeacherPlan, Vault
 from counterpoise.weights import WEIGHTERS
 from tests import canary
+from tests.shorter import shorter
 
 BUDGET = Budget(1.0, 1e-9)
 
@@ -141,7 +142,7 @@ def test_the_paid_domain(private_table):
 @pytest.mark.parametrize("synthesizer", list(SYNTHESIZERS))
 def test_models(private_table, synthesizer):
     with Vault(private_table, canary.SCHEMA, BUDGET, seed=SEED) as vault:
-        model = SYNTHESIZERS.make(synthesizer).fit(vault, vault.budget.whole)
+        model = SYNTHESIZERS.make(shorter(synthesizer)).fit(vault, vault.budget.whole)
     assert canary.search(model) == []
     assert canary.search(model.sample(1000, seed=1)) == []
     assert canary.search(model.to_arrays()) == []
@@ -149,7 +150,7 @@ def test_models(private_table, synthesizer):
 
 @pytest.mark.parametrize("weights", list(WEIGHTERS))
 def test_weights(private_table, weights):
-    method = WEIGHTERS.make(weights)
+    method = WEIGHTERS.make(shorter(weights))
     with Vault(private_table, canary.SCHEMA, BUDGET, seed=SEED) as vault:
         synthetic = SYNTHESIZERS.make("independent").fit(vault, vault.budget.whole.part(0.5))
         rows = synthetic.sample(500, seed=1)
@@ -170,7 +171,7 @@ def test_a_release_its_bundle_and_the_folder_of_its_work(private_table, tmp_path
         canary.SCHEMA,
         1.0,
         1e-9,
-        synthesizer=synthesizer,
+        synthesizer=shorter(synthesizer),
         rows=1000,
         replicates=5,
         seed=SEED,

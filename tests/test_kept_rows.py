@@ -30,6 +30,7 @@ from counterpoise.vault import (
 from counterpoise.weights import WEIGHTERS, Moments
 from counterpoise.weights.features import Linear
 from tests import canary, kept_rows
+from tests.shorter import shorter
 
 BUDGET = Budget(1.0, 1e-9)
 SEED = 2
@@ -254,14 +255,14 @@ def test_a_model_keeps_no_rows(name):
     schema = schema_for(name)
     with kept_rows.watch(schema.encode(kept_rows.table())) as seen:
         with Vault(kept_rows.table(), schema, BUDGET, seed=SEED) as vault:
-            model = SYNTHESIZERS.make(name).fit(vault, vault.budget.whole)
+            model = SYNTHESIZERS.make(shorter(name)).fit(vault, vault.budget.whole)
         assert seen.search([model, model.to_arrays(), model.sample(500, seed=1)]) == []
         assert seen.alive() == []
 
 
 @pytest.mark.parametrize("name", sorted(WEIGHTERS))
 def test_a_weight_model_keeps_no_rows(name):
-    method = WEIGHTERS.make(name)
+    method = WEIGHTERS.make(shorter(name))
     with kept_rows.watch(private()) as seen:
         with Vault(kept_rows.table(), kept_rows.WIDE, BUDGET, seed=SEED) as vault:
             model = WeighterTrial(method).fit_on(vault, synthetic(), vault.budget.whole)

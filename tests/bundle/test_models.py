@@ -14,6 +14,7 @@ from counterpoise.bundle.models import model_type
 from counterpoise.errors import BundleError, MethodError
 from counterpoise.synthesizers import SYNTHESIZERS, Independent, IndependentModel
 from counterpoise.weights import WEIGHTERS, Oracle, Uniform, UniformModel
+from tests.shorter import shorter
 
 # These know one table only, or are functions.
 CANNOT_BE_SAVED = {"oracle", "logistic-outputs"}
@@ -29,7 +30,7 @@ def test_a_loaded_release_draws_the_same_rows_as_the_one_that_was_saved(
 ):
     schema = schema.select(["sex", "grade", "income"])
     seed = 1 if getattr(SYNTHESIZERS.get(synthesizer), "needs_seed", False) else None
-    release = made(table, schema, synthesizer=synthesizer, weights="uniform", seed=seed)
+    release = made(table, schema, synthesizer=shorter(synthesizer), weights="uniform", seed=seed)
     loaded = cp.load(release.save(tmp_path / "out"))
     ours, theirs = release.sample(50, seed=4), loaded.sample(50, seed=4)
     pd.testing.assert_frame_equal(ours.table, theirs.table)
@@ -39,7 +40,7 @@ def test_a_loaded_release_draws_the_same_rows_as_the_one_that_was_saved(
 @pytest.mark.parametrize("weights", sorted(set(WEIGHTERS) - CANNOT_BE_SAVED))
 def test_new_rows_are_weighed_as_the_weight_model_weighs_them(table, schema, tmp_path, weights):
     method = WEIGHTERS.get(weights)
-    synthesizer = "dpgan" if getattr(method, "needs_critic", False) else "independent"
+    synthesizer = shorter("dpgan") if getattr(method, "needs_critic", False) else "independent"
     seed = 1 if getattr(method, "needs_seed", False) else None
     release = made(table, schema, synthesizer=synthesizer, weights=weights, seed=seed)
     drawn = cp.load(release.save(tmp_path / "out")).sample(60, seed=1)

@@ -3,13 +3,11 @@
 import pytest
 
 from counterpoise.testing import WEIGHTER_RULES
-from counterpoise.weights import WEIGHTERS, Mlp
-
-# A network without noise trains for long, and keeps to the rules in fewer steps too.
-SHORTER = {"mlp": Mlp(steps=60)}
+from counterpoise.weights import WEIGHTERS
+from tests.shorter import shorter
 
 
 @pytest.mark.parametrize("rule", WEIGHTER_RULES, ids=str)
 @pytest.mark.parametrize("method", sorted(WEIGHTERS))
 def test_every_registered_weighter_keeps_to_every_rule(method, rule):
-    rule.hold(SHORTER.get(method, method))
+    rule.hold(shorter(method))
