@@ -325,7 +325,11 @@ def completions(line):
 def test_shells_complete_commands_methods_and_columns(files, words):
     run(*words, "--out", files / "out")
     assert completions("counterpoise rel") == ["release"]
-    assert completions("counterpoise release t.csv --synthesizer m") == ["marginals", "mst"]
+    assert completions("counterpoise release t.csv --synthesizer m") == [
+        "marginals",
+        "mmdgan",
+        "mst",
+    ]
     assert completions("counterpoise release t.csv --weights ") == list(WEIGHTERS)
     assert completions(f"counterpoise analyse {files / 'out'} mea") == ["mean"]
     assert completions(f"counterpoise analyse {files / 'out'} mean a") == ["age"]

@@ -128,7 +128,7 @@ def plan_release(
 ) -> Plan:
     """Check a request and share the budget; the shares add up to no more than all of it.
 
-    >>> schema = Schema([Column.boolean("ill"), Column.integer("children", 0, 12)])
+    >>> schema = Schema([Column.boolean("ill"), Column.integer("children", 0, 7)])
     >>> plan = plan_release(schema, Budget(1.0, 1e-6), target="ill")
     >>> plan.synthesizer, plan.weighter
     (Histogram(most_cells=2000000), Moments(target='ill', blocks=None, questions=()))

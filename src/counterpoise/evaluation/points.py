@@ -50,7 +50,7 @@ def equal_points(table: Coded, weights: np.ndarray | None, count: int) -> Coded:
     >>> sorted(equal_points(table, np.array([1.0, 3.0]), 4).codes[:, 0].tolist())
     [0, 1, 1, 1]
     """
-    return table.take(equal_rows(table, weights, count))
+    return checked_table("table", table).take(equal_rows(table, weights, count))
 
 
 def equal_rows(table: Coded, weights: np.ndarray | None, count: int) -> np.ndarray:
