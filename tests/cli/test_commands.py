@@ -344,7 +344,7 @@ def test_the_demo_ends_with_a_release_and_its_report(tmp_path):
     out = tmp_path / "demo"
     shown = run("demo", "--out", out, "--patients", 3000)
     assert (out / "report.html").is_file()
-    for part in ("report.html", "without weights", "truth", "correlation", "ROC", "±"):
+    for part in ("report.html", "the synthesizer alone", "truth", "correlation", "ROC", "±"):
         assert part in shown
     assert cp.load(out).private
 

@@ -67,42 +67,50 @@ def command(out: Path, epsilon: float, count: int, quiet: bool) -> None:
     # Whatever the verdict says is printed, so that it need not stop the demo.
     release = counterpoise.load(out).use_weights()
     say(verdict_line(release.card) + "\n")
-    say(_estimates(release, truth))
+    alone = _alone(made)
+    say(_estimates(alone, release, truth))
     say("\nA logistic regression of who is readmitted, on 5,000 other patients:\n")
-    say(_models(release, truth, patients(5_000, seed=2025)))
+    say(_models(alone, release, truth, patients(5_000, seed=2025)))
     say("\n" + places(out))
 
 
-def _estimates(release: Release, truth: pd.DataFrame) -> str:
-    """Three estimates without weights, with them, and as they are in the private table."""
+def _alone(release: Release) -> Release:
+    """Rows as the synthesizer makes them, before weights chose among them."""
+    from counterpoise.bundle.models import Models
+    from counterpoise.bundle.release import WEIGHT, Release
+
+    assert isinstance(release.models, Models)
+    rows = release.models.synthesizer.sample(len(release.table))
+    return Release(rows.assign(**{WEIGHT: 1.0}), release.schema, card={})
+
+
+def _estimates(alone: Release, release: Release, truth: pd.DataFrame) -> str:
+    """Three estimates of the synthesizer's rows, of the release, and of the private table."""
     from counterpoise.analysis.text import aligned, show
 
     is_heart = truth["diagnosis"] == "heart"
-    by_outcome: Any = release.mean("age", by="readmitted")
-    by_diagnosis: Any = release.proportion("readmitted", by="diagnosis")
-    asked: dict[str, tuple[Any, float]] = {
-        "mean age of the readmitted": (
-            by_outcome[True],
-            truth.loc[truth["readmitted"], "age"].mean(),
-        ),
-        "readmitted of heart patients": (
-            by_diagnosis["heart"],
-            truth.loc[is_heart, "readmitted"].mean(),
-        ),
-        "correlation of age and stay": (
-            release.corr("age", "stay"),
-            truth["age"].corr(truth["stay"]),
-        ),
+    exact = {
+        "mean age of the readmitted": truth.loc[truth["readmitted"], "age"].mean(),
+        "readmitted of heart patients": truth.loc[is_heart, "readmitted"].mean(),
+        "correlation of age and stay": truth["age"].corr(truth["stay"]),
     }
-    lines = [("estimate", "without weights", "with weights", "truth")]
-    for label, (found, true) in asked.items():
+
+    def asked(of: Release) -> list[Any]:
+        by_outcome: Any = of.mean("age", by="readmitted")
+        by_diagnosis: Any = of.proportion("readmitted", by="diagnosis")
+        return [by_outcome[True], by_diagnosis["heart"], of.corr("age", "stay")]
+
+    lines = [("estimate", "the synthesizer alone", "the release", "truth")]
+    for (label, true), before, found in zip(
+        exact.items(), asked(alone), asked(release), strict=True
+    ):
         digits = 2 * found.standard_error if found.standard_error else None
-        shown = (show(found.unweighted, digits), str(found), show(float(true), digits))
+        shown = (show(before.value, digits), str(found), show(float(true), digits))
         lines.append((label, *shown))
     return aligned(lines, 1)
 
 
-def _models(release: Release, truth: pd.DataFrame, others: pd.DataFrame) -> str:
+def _models(alone: Release, release: Release, truth: pd.DataFrame, others: pd.DataFrame) -> str:
     """How well models that were fitted without a private row rank patients they never saw."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
@@ -114,8 +122,8 @@ def _models(release: Release, truth: pd.DataFrame, others: pd.DataFrame) -> str:
     private = Release(release.schema.restore(rows), release.schema, card={})
     lines = [("fitted on", "area under the ROC curve")]
     for label, source in {
-        "the release, without weights": release.unweighted(),
-        "the release, with weights": release,
+        "the synthesizer alone": alone,
+        "the release": release,
         "the private table": private,
     }.items():
         if source.table["readmitted"].nunique() < 2:
