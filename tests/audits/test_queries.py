@@ -157,7 +157,7 @@ class Presence:
 def test_l2_laplace_sums_of_one_feature():
     vaults = [audited_vault(table, SCHEMA, Budget(1.0)) for table in pair(Budget(1.0))]
     without, having = (
-        collect(lambda v=v: float(v.sums(Presence(), 1.0, PURE).values[0]), 2 * RUNS)
+        collect(lambda v=v: float(v.sums(Presence(), 1.0, PURE).values[0]), 4 * RUNS)
         for v in vaults
     )
     assert_tight(epsilon_lower_bound(without, having), claimed_epsilon(vaults[0].ledger.event))
