@@ -3,7 +3,7 @@
 Both answer the same few exact questions, to the vault's queries only: counts of cliques, rows
 in batches, and counts of single columns under provisional codings. Small files are coded into
 memory; large ones stay where they are and are scanned by DuckDB, so they may be larger than
-memory.
+memory. With `People` every storage lets go of the rows beyond the bound before it answers anything.
 """
 
 import os
@@ -24,8 +24,9 @@ from counterpoise.schema import (
 )
 from counterpoise.vault.storage.memory import MemoryStorage
 from counterpoise.vault.storage.out_of_core import DuckDBStorage
+from counterpoise.vault.storage.people import People, bounded
 
-__all__ = ["Storage", "StorageKind", "open_storage"]
+__all__ = ["People", "Storage", "StorageKind", "open_storage"]
 
 StorageKind = Literal["auto", "memory", "duckdb"]
 
@@ -73,9 +74,18 @@ class Storage(Protocol):
         ...
 
 
-def open_storage(table: Any, schema: Schema, kind: StorageKind = "auto") -> Storage:
-    """Open the storage that suits the table; errors never quote what is in it."""
-    check_columns(table_columns(table, schema.dialect), schema)
+def open_storage(
+    table: Any, schema: Schema, kind: StorageKind = "auto", people: People | None = None
+) -> Storage:
+    """Open the storage that suits the table; errors never quote what is in it.
+
+    With `people` it has at most so many rows of each person, whatever it is asked.
+    """
+    columns = table_columns(table, schema.dialect)
+    check_columns(columns, schema)
+    if people is not None:
+        people.require_apart(schema)
+        people.require_in(columns)
     is_file = isinstance(table, str | os.PathLike)
     can_stay = is_file or isinstance(table, duckdb.DuckDBPyRelation)
     if kind not in ("auto", "memory", "duckdb"):
@@ -84,5 +94,8 @@ def open_storage(table: Any, schema: Schema, kind: StorageKind = "auto") -> Stor
         raise VaultError("storage='duckdb' takes a file or a DuckDB relation")
     is_small = not can_stay or (is_file and os.path.getsize(table) < _SMALL_FILE)
     if kind == "memory" or (kind == "auto" and is_small):
-        return MemoryStorage(read_table(table, schema.names, schema.dialect), schema)
-    return DuckDBStorage(table, schema)
+        if people is None:
+            return MemoryStorage(read_table(table, schema.names, schema.dialect), schema)
+        frame = read_table(table, (*schema.names, people.column), schema.dialect)
+        return MemoryStorage(bounded(frame, schema, people), schema)
+    return DuckDBStorage(table, schema, people)
