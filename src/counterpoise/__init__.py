@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from counterpoise.evaluation.result import Evaluation
     from counterpoise.formulas.questions import Question
     from counterpoise.schema import Column, Schema, draft_schema
-    from counterpoise.vault import Budget, Ledger, Share, Vault
+    from counterpoise.vault import Account, Budget, Ledger, Share, Vault
 
 __version__ = version("counterpoise")
 
@@ -39,6 +39,7 @@ _HOMES = {
     "Column": "schema",
     "Schema": "schema",
     "draft_schema": "schema",
+    "Account": "vault",
     "Budget": "vault",
     "Ledger": "vault",
     "Share": "vault",
@@ -46,6 +47,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Account",
     "AnalysisError",
     "Budget",
     "Column",

@@ -20,6 +20,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -58,6 +59,7 @@ _REASONS = {
 _PART, _DRAFT, _ASIDE, _LOCK = (
     f".counterpoise-{role}" for role in ("part", "draft", "aside", "lock")
 )
+_BETWEEN_TRIES = 0.005  # seconds
 _AT_WORKING_FOLDER, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
@@ -189,21 +191,34 @@ def standing(target: Path) -> Path:
 
 
 @contextlib.contextmanager
-def only_one(path: Path, busy: str, error: type[CounterpoiseError] = BundleError) -> Iterator[None]:
+def only_one(
+    path: Path, busy: str, error: type[CounterpoiseError] = BundleError, wait: float = 0.0
+) -> Iterator[None]:
     """Hold the lock file `path`, or raise `error` with the words `busy` if somebody holds it.
 
-    The lock dies with its process, however it dies; a file that is left of it blocks nobody.
+    It is asked for again for `wait` seconds. The lock dies with its process, however it dies; a
+    file that is left of it blocks nobody.
     """
-    if fcntl is None:
+    if not has_locks():
         yield
         return
-    handle = _lock(path, busy, error)
+    until = time.monotonic() + wait
+    while (handle := _lock(path)) is None:
+        if time.monotonic() >= until:
+            way_out = "try again later" if wait else "wait until it is done, or state another place"
+            raise error(f"{busy}; {way_out}")
+        time.sleep(_BETWEEN_TRIES)
     try:
         yield
     finally:
         # Removed while it is held: whoever opened it before finds out, and opens it anew.
         path.unlink(missing_ok=True)
         os.close(handle)
+
+
+def has_locks() -> bool:
+    """Whether the system has locks that die with their process."""
+    return fcntl is not None
 
 
 def hash_of(file: Path) -> str:
@@ -232,7 +247,8 @@ def _beside(target: Path, role: str) -> Path:
     return target.with_name(f".{target.name}{role}")
 
 
-def _lock(path: Path, busy: str, error: type[CounterpoiseError]) -> int:
+def _lock(path: Path) -> int | None:
+    """The lock at `path`, as an open file; None when somebody holds it."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
@@ -241,7 +257,7 @@ def _lock(path: Path, busy: str, error: type[CounterpoiseError]) -> int:
                 return handle
         except BlockingIOError:
             os.close(handle)
-            raise error(f"{busy}; wait until it is done, or state another place") from None
+            return None
         except BaseException:
             os.close(handle)
             raise

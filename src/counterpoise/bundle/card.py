@@ -14,6 +14,8 @@ from counterpoise.registry import Registry
 COVERS_WEIGHTS = "weights"
 # What was done to the weights so that they speak for another population: the card's field.
 RETARGETED = "retargeted"
+# How it is known that nobody has more rows than the ledger says: the card's "person".
+BOUNDED, PROMISED = "bounded", "promised"
 # How many rows were drawn, where those of the release were chosen from them by weight.
 CHOSEN_FROM = "chosen_from"
 
@@ -66,6 +68,29 @@ def guarantee(card: Mapping[str, Any]) -> str:
     if card.get(RETARGETED):
         limits.append("as stated by the caller, who gave the target that it was turned to")
     return f"private: {spent}" + "".join(f"; {limit}" for limit in limits)
+
+
+def protection(budget: Mapping[str, Any], person: str | None) -> str:
+    """Who is protected by a ledger of this budget, in a sentence; `person` is the card's.
+
+    >>> budget = {"neighbours": "add-remove", "max_rows_per_person": 3}
+    >>> protection(budget, BOUNDED)
+    'one person with all their rows, of which at most 3 are used'
+    >>> protection(budget, PROMISED)
+    'one person with at most 3 rows, as the curator promises that nobody has more'
+    """
+    rows = budget["max_rows_per_person"]
+    if person == BOUNDED:
+        are = "is" if rows == 1 else "are"
+        said = f"one person with all their rows, of which at most {rows} {are} used"
+    elif rows > 1:
+        said = f"one person with at most {rows} rows, as the curator promises that nobody has more"
+    else:
+        said = "one row, which is one person if nobody has two"
+    if budget["neighbours"] == "replace" and rows > 1:
+        # A person who is replaced by one with fewer rows changes a number that is public.
+        said += "; not how many rows they have, because the number of all rows is public"
+    return said
 
 
 def describe_replicates(count: int, found: Mapping[str, Any] | None) -> dict[str, Any] | None:

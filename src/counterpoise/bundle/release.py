@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from counterpoise.bundle.card import guarantee, vouches_for_all, without_sums, without_target
+from counterpoise.bundle.card import (
+    guarantee,
+    protection,
+    vouches_for_all,
+    without_sums,
+    without_target,
+)
 from counterpoise.bundle.saved_replicates import ReadWhenAsked
 from counterpoise.disk import as_path, plainly
 from counterpoise.errors import BundleError, CounterpoiseWarning
@@ -74,6 +80,11 @@ class Release:
         """
         ledger = self.card.get("ledger", {})
         return bool(ledger.get("private", False)) and vouches_for_all(self.card)
+
+    @property
+    def protects(self) -> str:
+        """Who is protected by the guarantee: a row, or a person with so many rows."""
+        return protection(self.card["ledger"]["budget"], self.card.get("person"))
 
     @property
     def guarantee(self) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from counterpoise.bundle.card import COVERS_WEIGHTS
+from counterpoise.bundle.card import BOUNDED, COVERS_WEIGHTS, PROMISED
 from counterpoise.errors import BundleError, CounterpoiseError
 from counterpoise.schema import Column, Schema
 from counterpoise.schema.row_rules import restored_identifier
@@ -152,6 +152,13 @@ CARD: Mapping[str, Rule] = {
     "population": number(0, MOST_PEOPLE).or_null(),
     "population_is_public": TRUTH,
     "seeded": TRUTH,
+    # Whether persons were bounded, or nobody is to have more rows; an earlier version did not say.
+    "person": one_of(BOUNDED, PROMISED).if_any(),
+    # The account that was charged, where the curator keeps one.
+    "account": OBJECT.if_any(),
+    "account.id": TEXT,
+    "account.name": TEXT,
+    "account.release": TEXT,
     "covers": one_of(COVERS_WEIGHTS).if_any(),
     "caveat": TEXT.if_any(),
     "model": OBJECT,

@@ -23,6 +23,7 @@ _COMMANDS = {
     "analyse": "estimate from a release: means, shares, quantiles, models",
     "retarget": "turn a release to another population, by its weights",
     "evaluate": "compare a release with the private rows: confidential, for the curator",
+    "account": "keep one account of several releases of the same people",
     "demo": "make a release of invented patients, and use it",
     "completion": "print the completion script of a shell",
     "version": "print the version",

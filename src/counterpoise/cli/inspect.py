@@ -41,6 +41,7 @@ def _lines(release: Release, folder: Path) -> list[str]:
     effective = float(weights["effective_sample_size"])
     facts = [
         ("privacy", release.guarantee),
+        ("protects", release.protects),
         ("synthesizer", str(card["synthesizer"]["method"])),
         ("weights", str(weights["method"])),
         ("effective sample size", f"{effective:,.0f} ({effective / max(rows, 1):.0%} of the rows)"),
@@ -54,6 +55,9 @@ def _lines(release: Release, folder: Path) -> list[str]:
     facts += [("retargeted", said) for said in described(card)]
     if described(card) and (size := card[RETARGETED]["population"]) is not None:
         facts.append(("target", f"{size:,.0f} people, as stated"))
+    if paid := card.get("account"):
+        named = f" {paid['name']!r}" if paid["name"] else ""
+        facts.append(("account", f"{paid['id']}{named}, release {paid['release']}"))
     if card.get("caveat"):
         facts.append(("caveat", card["caveat"]))
     return [

@@ -144,7 +144,8 @@ question_options = many(
     click.option("--questions", "asked_file", type=PATH, help="A file of them, one a line."),
 )
 
-privacy_options = many(
+# What a neighbour is.
+budget_terms = many(
     click.option(
         "--neighbours",
         default="add-remove",
@@ -154,6 +155,16 @@ privacy_options = many(
         help="Or replace: public row count.",
     ),
     click.option("--max-rows-per-person", type=int, default=1, show_default=True, metavar="INT"),
+)
+
+privacy_options = many(
+    budget_terms,
+    click.option(
+        "--person", metavar="COLUMN", help="Whose a row is: no more rows of each are used."
+    ),
+    click.option(
+        "--account", type=PATH, help="Is charged first, with all releases of these people."
+    ),
     click.option("--seed", type=int, help="Repeatable noise, for teaching: NOT private."),
 )
 

@@ -22,7 +22,13 @@ def show_plan(plan: Plan, as_json: bool, replicates: int, rows: int = GUESSED_RO
         stages = plan_values(plan, replicates, rows)
         seconds, held = _in_all([(stage["seconds"], stage["bytes"]) for stage in stages])
         echo_json(
-            {"private_rows_assumed": rows, "seconds": seconds, "bytes": held, "stages": stages}
+            {
+                "private_rows_assumed": rows,
+                "seconds": seconds,
+                "bytes": held,
+                "protects": _protects(plan),
+                "stages": stages,
+            }
         )
     else:
         click.echo(plan_lines(plan, replicates, rows))
@@ -47,7 +53,8 @@ def plan_lines(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> str:
         if stage.share is not None:
             shown += [f"    {text}" for text in (stage.asks, stage.noise) if text]
     shown.append(total)
-    return "\n".join([*shown, f"(noise, time and memory: roughly, for {rows:,} private rows)"])
+    shown.append(f"(noise, time and memory: roughly, for {rows:,} private rows)")
+    return "\n".join([*shown, f"protects {_protects(plan)}"])
 
 
 def plan_values(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> list[dict[str, Any]]:
@@ -66,6 +73,12 @@ def plan_values(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> list[d
         }
         for stage in plan.describe(private_rows=rows, replicates=replicates)
     ]
+
+
+def _protects(plan: Plan) -> str:
+    from counterpoise.bundle.card import BOUNDED, PROMISED, protection
+
+    return protection(plan.budget.to_dict(), PROMISED if plan.person is None else BOUNDED)
 
 
 def _in_all(

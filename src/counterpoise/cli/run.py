@@ -39,6 +39,8 @@ class Run:
     delta: float
     neighbours: str
     max_rows_per_person: int
+    person: str | None
+    account: Path | None
     replicates: int
     seed: int | None
     out: Path | None
@@ -60,7 +62,7 @@ class Run:
         budget = Budget(self.epsilon, self.delta, self.neighbours, self.max_rows_per_person)
         schema = Schema.read(self.schema_path)
         require_settled(schema, self.schema_path)
-        return planned(schema, budget, *request, **options)
+        return planned(schema, budget, *request, person=self.person, **options)
 
     def carry_out(self, plan: Plan, make: Callable[..., Release], rows: int = GUESSED_ROWS) -> None:
         """Show the plan, or do what it says, save it and tell of it.
@@ -76,6 +78,7 @@ class Run:
         rows = rows if self.private_rows is None else self.private_rows
         if self.dry_run:
             show_plan(plan, self.as_json, self.replicates, rows)
+            self._show_account(plan)
             return
         if self.out is None:
             raise click.UsageError("state the folder to write with --out, or --dry-run")
@@ -96,12 +99,25 @@ class Run:
                 replicates=self.replicates,
                 neighbours=self.neighbours,
                 max_rows_per_person=self.max_rows_per_person,
+                person=self.person,
+                account=self.account,
                 seed=self.seed,
                 progress=lines(plan) if self.verbose else not (self.quiet or self.as_json),
                 work=work,
             )
             made.save(self.out, overwrite=self.overwrite, csv=self.csv)
         show_release(made, self.out, self.as_json, self.quiet)
+
+    def _show_account(self, plan: Plan) -> None:
+        """Say whether the account could pay for the plan; nothing is charged."""
+        if self.account is None:
+            return
+        from counterpoise.curation.stages import usable_account
+
+        account = usable_account(self.account, plan, self.seed)
+        assert account is not None
+        if not self.as_json:
+            click.echo(f"account {account.id} could pay for it")
 
 
 def _released(out: Path, work: Path, plan: Plan) -> Release | None:

@@ -34,7 +34,7 @@ from counterpoise.synthesizers import SYNTHESIZERS, Histogram, Synthesizer
 from counterpoise.synthesizers.aim import NOISE_A_CELL
 from counterpoise.synthesizers.protocol import MOST_ROWS
 from counterpoise.synthesizers.response import MOST_CELLS
-from counterpoise.vault import MOST_BINS, REPLACE, Budget, Share, threshold_delta
+from counterpoise.vault import MOST_BINS, REPLACE, Budget, People, Share, threshold_delta
 from counterpoise.weights import WEIGHTERS, Moments, Weighter
 from counterpoise.weights.discriminator import has_critic
 from counterpoise.weights.replicates import MOST_REPLICATES
@@ -90,6 +90,7 @@ class Plan:
     split: float | None  # the weights' part of what domain and cells leave
     splits_by_rows: bool = False  # whether the number of rows, once known, makes it smaller
     rows: int | None = None  # how many synthetic rows; None for as many as there are private ones
+    person: str | None = None  # the column that says whose a row is, where persons are bounded
 
     @property
     def most_split(self) -> float:
@@ -125,6 +126,7 @@ def plan_release(
     split: float | None = None,
     fine: bool = True,
     questions: Sequence[str | Question] | None = None,
+    person: str | None = None,
 ) -> Plan:
     """Check a request and share the budget; the shares add up to no more than all of it.
 
@@ -204,6 +206,7 @@ def plan_release(
             and (rows_part > 0 or budget.neighbours is REPLACE)
         ),
         rows=rows,
+        person=_checked_person(public, person),
     )
 
 
@@ -213,6 +216,7 @@ def plan_weigh(
     method: str | Weighter = "moments",
     target: str | None = None,
     questions: Sequence[str | Question] | None = None,
+    person: str | None = None,
 ) -> Plan:
     """Check a request for weights alone; all of the budget is theirs.
 
@@ -263,6 +267,7 @@ def plan_weigh(
         weights_share=None if weighter.is_free else budget.whole,
         threshold_delta=0.0,
         split=None,
+        person=_checked_person(public, person),
     )
 
 
@@ -333,6 +338,15 @@ def _check_names(schema: Schema) -> None:
             raise MethodError(
                 f"column {name!r}: the release needs this name for weights; rename it"
             )
+
+
+def _checked_person(schema: Schema, person: str | None) -> str | None:
+    """The column of persons, if one is named; one that would be counted is refused."""
+    if person is None:
+        return None
+    people = People(column_name("person", person), 1)
+    people.require_apart(schema)
+    return people.column
 
 
 def _check_open_parts(schema: Schema, budget: Budget) -> None:

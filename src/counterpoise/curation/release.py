@@ -22,6 +22,7 @@ from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, check_seed, plan_release
 from counterpoise.curation.progress import Progress, shown
 from counterpoise.curation.stages import (
+    described_people,
     described_questions,
     fit_synthesizer,
     fit_weights,
@@ -29,14 +30,15 @@ from counterpoise.curation.stages import (
     request,
     settle_schema,
     settle_shares,
+    usable_account,
 )
 from counterpoise.curation.weights_share import why_split
-from counterpoise.curation.work import Work, open_work
+from counterpoise.curation.work import Work, is_begun, open_work
 from counterpoise.formulas.questions import Question
 from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
 from counterpoise.synthesizers.obedience import draw
 from counterpoise.synthesizers.progress import watched
-from counterpoise.vault import REPLACE, Budget, seal
+from counterpoise.vault import REPLACE, Account, Budget, seal
 from counterpoise.weights import WEIGHTERS, Weighter
 
 # The most rows that are drawn when nobody says how many. With little budget, or many rows a person,
@@ -59,6 +61,8 @@ def release(
     questions: Sequence[str | Question] | None = None,
     neighbours: str = "add-remove",
     max_rows_per_person: int = 1,
+    person: str | None = None,
+    account: Account | str | Path | None = None,
     fine: bool = True,
     seed: int | None = None,
     progress: bool | Progress = True,
@@ -77,7 +81,10 @@ def release(
     else. `rows` is the number of synthetic rows, by default the
     noisy number of private ones, but a million at most; `replicates` the number of replicate
     weights, from which analysts have standard errors. `neighbours` is "add-remove" (the number of
-    rows is private) or "replace" (it is public). `fine` pays for a fine histogram of every number
+    rows is private) or "replace" (it is public). `person` names a column that says whose a row is:
+    of each person at most `max_rows_per_person` rows are used, and the column is never released;
+    without it that number is your promise. `account` is the account of these people, or its path,
+    to which every charge goes first. `fine` pays for a fine histogram of every number
     and date without stated bins, and of long lists of categories, by which cells and groups are
     chosen; without it numbers have bins of equal width between their bounds, which have to fit. A
     `seed` makes the release
@@ -100,13 +107,16 @@ def release(
     """
     table = seal(table)
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
-    plan = plan_release(schema, budget, synthesizer, weights, rows, target, split, fine, questions)
+    plan = plan_release(
+        schema, budget, synthesizer, weights, rows, target, split, fine, questions, person
+    )
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     check_seed(plan, seed)
+    billed = usable_account(account, plan, seed, is_begun(work))
     asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
-    kept = open_work(work, request(plan) | asked, plan, private=seed is None)
+    kept = open_work(work, request(plan, billed) | asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
-        return carry_out(table, plan, found, said, replicates, seed)
+        return carry_out(table, plan, found, said, replicates, seed, billed)
 
 
 def carry_out(
@@ -116,10 +126,11 @@ def carry_out(
     said: Progress,
     replicates: int,
     seed: int | None,
+    account: Account | None = None,
 ) -> Release:
     """Do what a plan says, stage by stage."""
     sampling_seed = kept.sampling_seed if seed is None else seed
-    with open_vault(table, plan, kept, seed) as vault:
+    with open_vault(table, plan, kept, seed, account) as vault:
         if plan.domain_share is not None or plan.chooses_bins:
             said("domain", 0.0)
             settle_schema(vault, plan, kept)
@@ -134,7 +145,7 @@ def carry_out(
         pool = draw(model, released, pool_rows(plan.weighter, rows), sampling_seed)
         said("weights", 0.55)
         weight_model = fit_weights(vault, pool, plan, kept, model)
-        ledger = vault.ledger
+        ledger, people = vault.ledger, described_people(vault)
     synthetic, chosen = balanced_part(pool, released.modelled, weight_model, rows, sampling_seed)
     assert plan.synthesizer is not None
     models = Models.of(plan.synthesizer, model, plan.weighter, weight_model)
@@ -150,6 +161,7 @@ def carry_out(
         "population": float(model.rows),
         "population_is_public": plan.budget.neighbours is REPLACE,
         "seeded": seed is not None,
+        **people,
         "model": {"saved": models.problem is None, "reason": models.problem},
     }
     if replicates:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import counterpoise
 from counterpoise.bundle.assemble import derived_seed
-from counterpoise.bundle.card import describe
+from counterpoise.bundle.card import BOUNDED, PROMISED, describe
 from counterpoise.bundle.models import model_arrays, read_model
 from counterpoise.curation.plan import Plan
 from counterpoise.curation.weights_share import share_by_rows
 from counterpoise.curation.work import Work, require_answers
-from counterpoise.errors import MethodError
+from counterpoise.errors import MethodError, VaultError
 from counterpoise.schema import Schema
 from counterpoise.synthesizers import SYNTHESIZERS, Model
-from counterpoise.vault import REPLACE, Share, Vault
+from counterpoise.vault import REPLACE, Account, Share, Vault
 from counterpoise.weights import WEIGHTERS, WeightModel
 from counterpoise.weights.protocol import redrawable
 
 
-def request(plan: Plan) -> dict[str, Any]:
+def request(plan: Plan, account: Account | None = None) -> dict[str, Any]:
     """What tells one request from another, all of it public."""
     values: dict[str, Any] = {
         "counterpoise": counterpoise.__version__,
@@ -27,13 +29,41 @@ def request(plan: Plan) -> dict[str, Any]:
         "budget": plan.budget.to_dict(),
         "weights": describe(WEIGHTERS, plan.weighter),
     }
+    if plan.person is not None:
+        # Another column of persons would keep other rows. Its name is the curator's.
+        values |= {"person": hashlib.sha256(plan.person.encode()).hexdigest()}
+    if account is not None:
+        values |= {"account": account.id}
     if plan.synthesizer is not None:
         values |= {"synthesizer": describe(SYNTHESIZERS, plan.synthesizer), "split": plan.split}
         values |= {"fine": plan.cells_share is not None}
     return values
 
 
-def open_vault(table: Any, plan: Plan, kept: Work, seed: int | None) -> Vault:
+def usable_account(
+    account: Account | str | Path | None, plan: Plan, seed: int | None, is_begun: bool = False
+) -> Account | None:
+    """The account of a request, if it has one; a run with a seed never touches one.
+
+    One that cannot pay for all of it is refused, unless part of it `is_begun` and paid for.
+    """
+    if account is None:
+        return None
+    if seed is not None:
+        raise VaultError(
+            "account: what comes from a seed is not private, and is never charged; leave out the "
+            "seed, or the account"
+        )
+    found = Account.of(account)
+    found.require_terms(plan.budget)
+    if not is_begun:
+        found.require_room(plan.budget.whole_beside(plan.threshold_delta), plan.threshold_delta)
+    return found
+
+
+def open_vault(
+    table: Any, plan: Plan, kept: Work, seed: int | None, account: Account | None = None
+) -> Vault:
     """The vault, with the schema, the charges and the answers that earlier work has got to."""
     settled = kept.notes("domain")
     schema = plan.schema
@@ -43,7 +73,22 @@ def open_vault(table: Any, plan: Plan, kept: Work, seed: int | None) -> Vault:
     if kept.journal is not None and (charged := len(kept.journal.ledger().spends)):
         # Noise must not come twice, even where it comes from a seed.
         seed = derived_seed(seed, 2 + charged)
-    return Vault(table, schema, plan.budget, seed=seed, journal=kept.journal)
+    return Vault(
+        table,
+        schema,
+        plan.budget,
+        seed=seed,
+        journal=kept.journal,
+        person=plan.person,
+        account=account,
+    )
+
+
+def described_people(vault: Vault) -> dict[str, Any]:
+    """The card's lines on who is protected by what, and on the account that paid."""
+    billed = vault.charged_to
+    lines = {"person": BOUNDED if vault.bounds_people else PROMISED}
+    return lines if billed is None else {**lines, "account": billed}
 
 
 def settle_schema(vault: Vault, plan: Plan, kept: Work) -> None:

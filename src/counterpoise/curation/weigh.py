@@ -26,12 +26,14 @@ from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, check_seed, plan_weigh
 from counterpoise.curation.progress import Progress, shown
 from counterpoise.curation.stages import (
+    described_people,
     described_questions,
     fit_weights,
     open_vault,
     request,
+    usable_account,
 )
-from counterpoise.curation.work import Work, open_work
+from counterpoise.curation.work import Work, is_begun, open_work
 from counterpoise.errors import CounterpoiseWarning, TableError
 from counterpoise.formulas.questions import Question
 from counterpoise.schema import Column, Schema
@@ -39,7 +41,7 @@ from counterpoise.schema.encoding import read_values
 from counterpoise.schema.reading import is_moment_like, is_number_like, text_of
 from counterpoise.schema.row_rules import obeyed
 from counterpoise.schema.tables import check_columns, read_table
-from counterpoise.vault import REPLACE, Budget, seal
+from counterpoise.vault import REPLACE, Account, Budget, seal
 from counterpoise.weights import WEIGHTERS, Weighter
 
 CAVEAT = "the synthetic table's own privacy cost is yours to add: this ledger has the weights' only"
@@ -76,6 +78,8 @@ def weigh(
     replicates: int = 80,
     neighbours: str = "add-remove",
     max_rows_per_person: int = 1,
+    person: str | None = None,
+    account: Account | str | Path | None = None,
     seed: int | None = None,
     progress: bool | Progress = True,
     work: str | Path | None = None,
@@ -101,17 +105,18 @@ def weigh(
     """
     private = seal(private)
     budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
-    plan = plan_weigh(schema, budget, method, target, questions)
+    plan = plan_weigh(schema, budget, method, target, questions, person)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     check_seed(plan, seed)
     # However the private table is written, this one is plain: points, ISO dates, commas.
     rows = _public_table(synthetic, plan.schema.as_released())
     _check_rules(rows, plan.released)
     _warn_once()
+    billed = usable_account(account, plan, seed, is_begun(work))
     asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
-    kept = open_work(work, request(plan) | asked, plan, private=seed is None)
+    kept = open_work(work, request(plan, billed) | asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
-        return _run(private, rows, plan, found, said, replicates, seed)
+        return _run(private, rows, plan, found, said, replicates, seed, billed)
 
 
 def _run(
@@ -122,14 +127,15 @@ def _run(
     said: Progress,
     replicates: int,
     seed: int | None,
+    account: Account | None,
 ) -> Release:
     sampling_seed = kept.sampling_seed if seed is None else seed
     said("weights", 0.0)
-    with open_vault(private, plan, kept, seed) as vault:
+    with open_vault(private, plan, kept, seed, account) as vault:
         model = fit_weights(vault, rows, plan, kept)
         is_public = plan.budget.neighbours is REPLACE
         population = float(vault.total().value) if is_public else _population(model)
-        ledger = vault.ledger
+        ledger, people = vault.ledger, described_people(vault)
     card = {
         "counterpoise": counterpoise.__version__,
         "versions": versions(),
@@ -141,6 +147,7 @@ def _run(
         "population": population,
         "population_is_public": is_public,
         "seeded": seed is not None,
+        **people,
         "model": {"saved": False, "reason": "the synthetic table was made elsewhere"},
         "covers": COVERS_WEIGHTS,
         "caveat": CAVEAT,

@@ -96,6 +96,11 @@ def open_work(
         yield Work(seed, path, journal)
 
 
+def is_begun(folder: str | Path | None) -> bool:
+    """Whether a run has written anything down in a folder, from which another would go on."""
+    return folder is not None and (_checked_folder(folder) / _JOURNAL).exists()
+
+
 def require_answers(work: Work) -> None:
     """Refuse a run whose journal owes an answer: its shares add up to all that there was."""
     if work.journal is not None and work.journal.lost:

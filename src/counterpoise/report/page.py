@@ -67,6 +67,7 @@ def release_page(release: Release) -> str:
     found = relations(release)
     return _environment.get_template("release.html").render(
         guarantee=release.guarantee,
+        protects=release.protects,
         seeded=not ledger.private,
         rows=len(release.table),
         columns=[

@@ -5,6 +5,7 @@ rows and returns noised values only, which it hands to `Vault._ask` with its eve
 `Vault` that calls it, and an audit in `tests/audits`.
 """
 
+from counterpoise.vault.account import Account
 from counterpoise.vault.boundary import seal
 from counterpoise.vault.bounds import NoisyBounds
 from counterpoise.vault.budget import ADD_REMOVE, REPLACE, Budget, Share
@@ -21,6 +22,7 @@ from counterpoise.vault.minimise import LogisticLoss, Loss, NoisyMinimiser
 from counterpoise.vault.perturbation import NoiseLaw, Perturbation, operator_norm, perturbation_for
 from counterpoise.vault.quantiles import NoisyQuantiles
 from counterpoise.vault.select import Dependence, MarginalError, Score
+from counterpoise.vault.storage.people import People
 from counterpoise.vault.sums import FeatureMap, NoisySums
 from counterpoise.vault.totals import NoisyTotal
 from counterpoise.vault.vault import Vault
@@ -30,6 +32,7 @@ __all__ = [
     "ADD_REMOVE",
     "MOST_BINS",
     "REPLACE",
+    "Account",
     "Budget",
     "Dependence",
     "Descent",
@@ -49,6 +52,7 @@ __all__ = [
     "NoisyQuantiles",
     "NoisySums",
     "NoisyTotal",
+    "People",
     "Perturbation",
     "Score",
     "Share",

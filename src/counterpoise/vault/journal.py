@@ -94,6 +94,7 @@ class Journal:
         self.budget = budget
         self.private = private
         self.threshold_delta = Ledger(budget, private, threshold_delta).delta_set_aside
+        self.run = ""  # what tells this run from others; drawn when the file is made
         self._entries: list[_Entry] = []
         # Each digest, and how many charges stood in the file then.
         self._marks: dict[str, int] = {}
@@ -103,7 +104,8 @@ class Journal:
             self._read(lines)
         else:
             # A file without a whole line is one whose run ended before it asked anything.
-            run = {"format": _FORMAT, "run": uuid.uuid4().hex, "private": private}
+            self.run = uuid.uuid4().hex
+            run = {"format": _FORMAT, "run": self.run, "private": private}
             self._append({"journal": run | self._terms()})
             with plainly(self.path):
                 sync_folder(self.path.parent)
@@ -241,6 +243,7 @@ class Journal:
             if head["format"] != _FORMAT or {key: head[key] for key in terms} != terms:
                 raise ValueError("another format or budget")
             self.private = self.private and head["private"] is True
+            self.run = str(head["run"])
         elif "charge" in fact:
             self._entries.append(_Entry(Spend.from_dict(fact["charge"]), str(fact["question"])))
         elif "course" in fact:

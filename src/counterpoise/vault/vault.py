@@ -9,7 +9,9 @@ charge it, write the charge down, look behind the boundary, keep the answer.
 
 from __future__ import annotations
 
+import os
 import threading
+import uuid
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -32,6 +34,7 @@ from counterpoise.vault import select as select_query
 from counterpoise.vault import sums as sums_query
 from counterpoise.vault import totals as totals_query
 from counterpoise.vault import votes as votes_query
+from counterpoise.vault.account import Account
 from counterpoise.vault.boundary import behind, seal, unseal
 from counterpoise.vault.budget import REPLACE, Budget, Share
 from counterpoise.vault.course import Course
@@ -47,6 +50,9 @@ from counterpoise.vault.storage import People, Storage, StorageKind, open_storag
 Answer = TypeVar("Answer", np.ndarray, list[str])
 Seen = TypeVar("Seen")
 
+# As many digits of a random number tell releases of one account apart.
+_RUN_DIGITS = 12
+
 
 class Vault:
     """Private rows behind a ledger.
@@ -61,6 +67,7 @@ class Vault:
     With `person`, the name of a column that says whose a row is, at most the budget's
     `max_rows_per_person` rows of each person are used; else that number is the curator's promise.
     The column is never coded, counted or kept, and a row without a person is not used.
+    With an `account`, or the path of one, every charge goes there first.
     Several threads may ask; one is answered at a time.
 
     >>> import pandas as pd
@@ -87,6 +94,7 @@ class Vault:
         ledger: Ledger | None = None,
         journal: Journal | None = None,
         person: str | None = None,
+        account: Account | str | os.PathLike[str] | None = None,
     ):
         table = seal(table)  # from here on no frame shows it
         self._open_storage: Storage | None = None
@@ -99,6 +107,8 @@ class Vault:
         self.budget = instance_of("budget", budget, Budget, "a Budget", VaultError)
         if ledger is not None:
             instance_of("ledger", ledger, Ledger, "a Ledger, or None", VaultError)
+            if account is not None:
+                raise VaultError("ledger: an account does not know its charges; state one of them")
         if journal is not None:
             instance_of("journal", journal, Journal, "a Journal, or None", VaultError)
         self._noise = Noise(seed_or_none(seed))
@@ -120,6 +130,9 @@ class Vault:
         if self.ledger.budget != budget:
             raise VaultError("ledger: expected one under the budget that the vault is opened with")
         self.ledger.private = self.ledger.private and self._noise.private
+        # What tells this work from other work on the same account.
+        self._run = uuid.uuid4().hex if journal is None else journal.run
+        self._account = None if account is None else self._usable(Account.of(account))
         people = None
         if person is not None:
             people = People(column_name("person", person, VaultError), budget.max_rows_per_person)
@@ -132,6 +145,14 @@ class Vault:
     def private(self) -> bool:
         """Whether what comes out is private: False when any noise came from a seed."""
         return self.ledger.private
+
+    @property
+    def charged_to(self) -> dict[str, str] | None:
+        """The account that is charged, by its public id and name, and this work's number in it."""
+        if self._account is None:
+            return None
+        run = self._run[:_RUN_DIGITS]
+        return {"id": self._account.id, "name": self._account.name, "release": run}
 
     def counts(
         self, cliques: Sequence[Sequence[str]], share: Share
@@ -277,8 +298,8 @@ class Vault:
                 known = self._journal.answer(wanted)
                 if known is not None:
                     return known  # type: ignore[return-value]
-            self.ledger.spend(query, event, delta)
             with patiently(wait=self._journal is not None):
+                self._charge(spend)
                 if self._journal is not None:
                     self._journal.charge(spend, wanted)
                 answer = self._look(query, look)
@@ -298,8 +319,28 @@ class Vault:
             paid = None if self._journal is None else self._journal.resume(wanted)
             if paid is not None:
                 return paid
-            self.ledger.spend(query, event)
+            self._charge(spend)
             return None if self._journal is None else self._journal.start(spend, wanted)
+
+    def _charge(self, spend: Spend) -> None:
+        """Charge the account, where there is one, and the ledger; or raise, and charge neither."""
+        # What the ledger refuses is not charged to the account, which forgets nothing.
+        if self._account is not None and self.ledger.fits(spend.event, spend.delta):
+            self._account.charge(self._run[:_RUN_DIGITS], spend)
+        self.ledger.spend(spend.query, spend.event, spend.delta)
+
+    def _usable(self, account: Account) -> Account:
+        """The account, once it is clear that it pays for such work."""
+        if not self.private:
+            raise VaultError(
+                "account: what comes from a seed is not private, and is never charged; leave out "
+                "the seed, or the account"
+            )
+        account.require_terms(self.budget)
+        account.require_charges(self._run[:_RUN_DIGITS], self.ledger.spends)
+        unspent = self.ledger.delta_set_aside - sum(spend.delta for spend in self.ledger.spends)
+        account.require_room(self.ledger.left, unspent)
+        return account
 
     def _look(self, query: str, look: Callable[[Storage, Noise], Seen]) -> Seen:
         """Look at the rows, once what it costs has been charged; one look at a time."""
