@@ -33,7 +33,7 @@ from counterpoise.arguments import instance_of, real_number
 from counterpoise.disk import as_path, has_locks, only_one, plainly, write_whole
 from counterpoise.errors import BudgetError, BundleError
 from counterpoise.vault.account_file import Charge, Content, Terms
-from counterpoise.vault.budget import Budget, Share, neighbours_name
+from counterpoise.vault.budget import MOST_EPSILON, Budget, Share, neighbours_name
 from counterpoise.vault.domain import DELTA_FRACTION
 from counterpoise.vault.events import PureDpEvent, ZCDpEvent
 from counterpoise.vault.ledger import Ledger, Spend
@@ -153,6 +153,9 @@ class Account:
         if budget.is_pure:
             return left.amount if stated == 0 else 0.0
         low, high = 0.0, budget.epsilon
+        while high < MOST_EPSILON and _fits(high, stated, left):
+            # A smaller delta than the account's is worth a larger epsilon.
+            low, high = high, min(2 * high, MOST_EPSILON)
         for _ in range(_SEARCH_STEPS):
             middle = (low + high) / 2
             low, high = (middle, high) if _fits(middle, stated, left) else (low, middle)
