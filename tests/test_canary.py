@@ -215,6 +215,30 @@ def test_weights_for_a_table_made_elsewhere(private_table, tmp_path):
     assert canary.traces_in_files(tmp_path) == []
 
 
+def test_whose_rows_they_are_is_in_nothing_that_is_written(tmp_path, private_files):
+    """Neither a person nor the name of the column that tells them apart, finished or not."""
+    table = pd.read_parquet(private_files / "table.parquet").head(2000)
+    table["whose"] = np.where(
+        np.arange(len(table)) % 3, canary.TEXT, "Canary-Other-" + table["ill"]
+    )
+    (tmp_path / "private").mkdir()
+    table.to_parquet(tmp_path / "private" / "rows.parquet")
+    account = tmp_path / "account.json"
+    cp.Account.create(account, 2.0, 1e-6, max_rows_per_person=500)
+    options = {"person": "whose", "max_rows_per_person": 500, "rows": 50, "replicates": 0}
+    released = {"work": tmp_path / "work", "account": account, "synthesizer": "independent"}
+    private = tmp_path / "private" / "rows.parquet"
+    made = cp.release(private, canary.SCHEMA, 1.0, 1e-9, **options, **released)
+    assert sorted(path.name for path in (tmp_path / "work").iterdir()) >= ["domain.npz", "journal"]
+    assert (canary.search(made), "whose" in made.table) == ([], False)
+    work = [path.read_bytes() for path in (tmp_path / "work").iterdir()]
+    made.save(tmp_path / "out")
+    rest = [path.read_bytes() for path in (tmp_path / "out").iterdir()]
+    for content in (*work, *rest, account.read_bytes()):
+        for trace in (b"Canary-Other", b"whose", canary.TEXT.encode(), str(tmp_path).encode()):
+            assert trace not in content
+
+
 def test_the_command_line(private_files, tmp_path):
     schema = tmp_path / "schema.json"
     canary.SCHEMA.write(schema)

@@ -1,0 +1,134 @@
+"""Releases of bounded persons, and several releases on one account."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import counterpoise as cp
+from counterpoise.bundle.card import protection
+from counterpoise.curation.plan import plan_release
+from counterpoise.errors import BudgetError, BundleError, TableError
+from counterpoise.report import release_page
+from tests.cli.calls import run
+
+pytestmark = pytest.mark.filterwarnings("ignore::counterpoise.CounterpoiseWarning")
+
+SCHEMA = cp.Schema([cp.Column.boolean("ill"), cp.Column.categorical("ward", ["A", "B"])])
+QUICK = {"rows": 40, "replicates": 0, "synthesizer": "independent", "progress": False}
+BOUNDED = "one person with all their rows, of which at most 2 are used"
+PROMISED = "one person with at most 2 rows, as the curator promises that nobody has more"
+
+
+def visits(persons=300):
+    """A person has five rows; the odd ones are always ill."""
+    person = np.repeat(np.arange(persons), 5)
+    wards = np.where(np.arange(len(person)) % 3, "A", "B")
+    return pd.DataFrame({"who": person, "ill": person % 2 == 1, "ward": wards})
+
+
+def made(table=None, epsilon=1.0, **options):
+    asked = QUICK | {"max_rows_per_person": 2, "person": "who"} | options
+    return cp.release(visits() if table is None else table, SCHEMA, epsilon, 1e-6, **asked)
+
+
+@pytest.fixture
+def account(tmp_path):
+    terms = {"max_rows_per_person": 2, "name": "patients"}
+    return cp.Account.create(tmp_path / "account.json", 3.0, 1e-6, **terms)
+
+
+def test_a_release_counts_the_rows_that_are_used():
+    release = made(epsilon=50.0)
+    assert release.card["population"] == pytest.approx(600, abs=20)
+    assert "who" not in release.table and "who" not in json.dumps(release.card)
+
+
+def test_weights_are_of_the_rows_that_are_used():
+    """Half of the persons are ill, but those have nearly all rows."""
+    table = visits().loc[lambda t: t["ill"] | (t.index % 5 == 0)]
+    synthetic = pd.DataFrame({"ill": [True, False] * 200, "ward": ["A", "A", "B", "B"] * 100})
+    options = {"max_rows_per_person": 1, "replicates": 0, "progress": False}
+    bounded = cp.weigh(table, synthetic, SCHEMA, 50.0, 1e-6, person="who", **options)
+    promised = cp.weigh(table, synthetic, SCHEMA, 50.0, 1e-6, **options)
+    ill = [np.average(one.table["ill"], weights=one.weights) for one in (bounded, promised)]
+    assert ill == pytest.approx([1 / 2, 5 / 6], abs=0.03)
+
+
+def test_what_is_protected_is_said_wherever_privacy_is(tmp_path):
+    for options, said in (({}, BOUNDED), ({"person": None}, PROMISED)):
+        release = made(**options)
+        assert release.protects == said
+        assert said in release_page(release)
+        release.save(tmp_path / "out", overwrite=True)
+        assert cp.load(tmp_path / "out").protects == said
+        assert said in run("inspect", tmp_path / "out")
+    assert "person" not in made(max_rows_per_person=1, person=None).protects.split(",")[0]
+
+
+def test_where_the_number_of_rows_is_public_how_many_somebody_has_is_not_hidden():
+    several = {"neighbours": "replace", "max_rows_per_person": 2}
+    assert "not how many rows they have" in protection(several, "bounded")
+    assert "not how many rows they have" in protection(several, "promised")
+    # With one row each, a person is replaced by one with as many.
+    assert "not how many" not in protection(several | {"max_rows_per_person": 1}, "bounded")
+    assert "not how many" not in protection(several | {"neighbours": "add-remove"}, "bounded")
+
+
+def test_a_person_in_the_schema_is_refused_before_anything_is_read():
+    with pytest.raises(TableError, match="person: the column 'ward' says whose a row is"):
+        plan_release(SCHEMA, cp.Budget(1.0, 1e-6), person="ward")
+
+
+def test_other_persons_or_another_account_are_another_request(account, tmp_path):
+    work = tmp_path / "work"
+    stop = {"work": work, "progress": lambda stage, done: stage == "weights" and 1 / 0}
+    with pytest.raises(ZeroDivisionError):
+        made(**stop)
+    for options in ({"person": None}, {"account": account}):
+        with pytest.raises(BundleError, match=f"it differs in {next(iter(options))}"):
+            made(**({"work": work} | options))
+    assert not account.charges
+
+
+def test_several_releases_are_charged_to_one_account_and_their_cards_say_so(account, tmp_path):
+    first = made(account=account)
+    synthetic = first.table[list(SCHEMA.names)]
+    options = {"max_rows_per_person": 2, "replicates": 0, "progress": False}
+    second = cp.weigh(visits(), synthetic, SCHEMA, 0.5, 1e-6, account=account._path, **options)
+    spends = [charge.spend for charge in account.charges]
+    assert spends == [*first.ledger.spends, *second.ledger.spends]
+    assert first.card["account"] | {"release": ""} == {
+        "id": account.id,
+        "name": "patients",
+        "release": "",
+    }
+    assert list(account.to_frame()["release"]) == [
+        one.card["account"]["release"] for one in (first, second)
+    ]
+    assert "account" not in made().card
+    first.save(tmp_path / "out")
+    assert cp.load(tmp_path / "out").card["account"] == first.card["account"]
+    assert f"account                {account.id} 'patients'" in run("inspect", tmp_path / "out")
+
+
+def test_a_release_that_does_not_fit_is_refused_before_it_begins(account, tmp_path):
+    work = tmp_path / "work"
+    with pytest.raises(BudgetError, match="account: the release does not fit"):
+        made(epsilon=3.5, account=account, work=work)
+    assert not work.exists() and not account.charges
+    made(epsilon=1.0, account=account, work=work)
+
+
+def test_a_run_that_was_stopped_pays_its_account_once(account, tmp_path):
+    """Though what is left of the account would no longer pay for all of it."""
+    stop = {"progress": lambda stage, done: stage == "weights" and 1 / 0}
+    options = {"account": account, "work": tmp_path / "work", "epsilon": 2.5}
+    with pytest.raises(ZeroDivisionError):
+        made(**(options | stop))
+    paid = len(account.charges)
+    assert paid and account.next_epsilon() < 2.5
+    release = made(**options)
+    assert [charge.spend for charge in account.charges] == [*release.ledger.spends]
+    assert len(account.charges) > paid
