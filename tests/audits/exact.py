@@ -149,11 +149,16 @@ Ask = Callable[[Vault], Any]
 
 
 def listen(
-    ask: Ask, table: pd.DataFrame, schema: Schema, budget: Budget, noise: Listening | None = None
+    ask: Ask,
+    table: Any,
+    schema: Schema,
+    budget: Budget,
+    noise: Listening | None = None,
+    person: str | None = None,
 ) -> Heard:
     """Ask a vault over `table`, and hear all that its noise was given."""
     noise = noise or Listening()
-    with Vault(table, schema, budget) as vault:
+    with Vault(table, schema, budget, person=person) as vault:
         vault._noise = noise
         answer = ask(vault)
         spends = [single for spend in vault.ledger.spends for single in _singles(spend)]
@@ -198,12 +203,13 @@ def claim(law: str, spend: Spend) -> float:
 
 def audit(
     ask: Ask,
-    tables: tuple[pd.DataFrame, pd.DataFrame],
+    tables: tuple[Any, Any],
     schema: Schema,
     budget: Budget,
+    person: str | None = None,
 ) -> float:
     """The part of its one charge that a query of one draw reveals of two neighbouring tables."""
-    before, after = (listen(ask, table, schema, budget) for table in tables)
+    before, after = (listen(ask, table, schema, budget, person=person) for table in tables)
     assert before.spends == after.spends, "the charge depends on the rows"
     [spend], [first], [second] = before.spends, before.draws, after.draws
     claimed = claim(first.law, spend)

@@ -17,6 +17,7 @@ two windows over what `identified` gives. [PRIVACY: ground rules 11 and 13]
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,10 +98,27 @@ def surplus(relation: str, people: People) -> str:
 
 
 def identified(frame: pd.DataFrame, schema: Schema, people: People) -> pd.DataFrame:
-    """The `person` and the `digest` of every row of a frame, as the expressions give them.
+    """The `person` and the `digest` of every row of a frame, in its order.
 
     Both are read off the row alone, so a table may be taken in parts. Null is nobody.
     """
+    found = _asked(frame, schema, people, lambda relation: relation)
+    order = np.argsort(found[PLACE])
+    return pd.DataFrame({name: _with_none(found[name])[order] for name in (PERSON, DIGEST)})
+
+
+def bounded(frame: pd.DataFrame, schema: Schema, people: People) -> pd.DataFrame:
+    """The rows of a frame that stay, in their order, without the column of persons."""
+    dropped = _asked(frame, schema, people, lambda relation: surplus(f"({relation})", people))
+    stays = np.ones(len(frame), dtype=bool)
+    stays[np.asarray(dropped[PLACE], dtype=np.int64)] = False
+    return frame.loc[stays, [name for name in frame.columns if name != people.column]]
+
+
+def _asked(
+    frame: pd.DataFrame, schema: Schema, people: People, query: Callable[[str], str]
+) -> dict[str, np.ndarray]:
+    """What a query says of the identified rows of a frame."""
     # Positions as names, because the database does not tell "Age" from "age".
     texts = {
         f"c{place}": read_texts(column, frame[column.name], schema.missing_values)
@@ -108,28 +126,11 @@ def identified(frame: pd.DataFrame, schema: Schema, people: People) -> pd.DataFr
     }
     typed = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in texts)
     read = f"SELECT *, {_person('c0')} AS {PERSON} FROM (SELECT {PLACE}, {typed} FROM texts)"
+    found = f"SELECT {PLACE}, {PERSON}, {_digest(schema)} AS {DIGEST} FROM ({read})"
     rows = pd.DataFrame(texts | {PLACE: np.arange(len(frame))}, copy=False)
     with private_errors("the private table"), connect() as connection:
         connection.register("texts", rows)
-        found = connection.sql(
-            f"SELECT {PLACE}, {PERSON}, {_digest(schema)} AS {DIGEST} FROM ({read})"
-        ).fetchnumpy()
-    # In the order of the frame, whatever the order of the scan.
-    order = np.argsort(found.pop(PLACE))
-    return pd.DataFrame({name: _with_none(values)[order] for name, values in found.items()})
-
-
-def bounded(frame: pd.DataFrame, schema: Schema, people: People) -> pd.DataFrame:
-    """The rows of a frame that stay, in their order, without the column of persons."""
-    rows = identified(frame, schema, people)
-    rows[PLACE] = np.arange(len(rows))
-    with private_errors("the private table"), connect() as connection:
-        connection.register("identified", rows)
-        typed = f"(SELECT {PLACE}, {PERSON}::VARCHAR AS {PERSON}, {DIGEST} FROM identified)"
-        dropped = connection.sql(surplus(typed, people)).fetchnumpy()[PLACE]
-    stays = np.ones(len(frame), dtype=bool)
-    stays[np.asarray(dropped, dtype=np.int64)] = False
-    return frame.loc[stays, [name for name in frame.columns if name != people.column]]
+        return connection.sql(query(found)).fetchnumpy()
 
 
 def _column(people: People) -> Column:
