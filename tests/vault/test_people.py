@@ -1,5 +1,7 @@
 """Persons are bounded in every storage, by their own rows alone, before anything is asked."""
 
+from dataclasses import replace
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -201,6 +203,30 @@ def test_a_column_of_row_numbers_in_the_file_is_refused(tmp_path):
     table = visits().assign(file_row_number=0)
     with pytest.raises(TableError, match="'file_row_number' of its own; rename it"):
         opened(table, "parquet", tmp_path)
+
+
+@pytest.mark.parametrize("storage", ["pandas", "csv", "parquet"])
+def test_columns_may_be_called_what_we_call_ours(storage, tmp_path):
+    """A name of the caller's never stands for one of the storage's."""
+    ours = {"patient": "person", "ward": "place", "stay": "digest", "cost": "c1"}
+    columns = [replace(column, name=ours[column.name]) for column in SCHEMA]
+    table = visits().rename(columns=ours).assign(occurrence=1, rank=0, c2="x", c3="y")
+    with opened(table, storage, tmp_path, schema=Schema(columns), person="person") as vault:
+        found = kept(vault).tolist()
+    with opened(visits(), storage, tmp_path) as vault:
+        assert kept(vault).tolist() == found
+
+
+@pytest.mark.parametrize("storage", ["csv", "relation"])
+def test_a_column_that_hides_the_places_of_rows_is_refused(storage, tmp_path):
+    table = visits().rename(columns={"patient": "RowId"})
+    with pytest.raises(TableError, match="'rowid' of its own; rename it"):
+        opened(table, storage, tmp_path, person="RowId")
+
+
+def test_a_person_that_a_database_confuses_with_another_column_is_refused(tmp_path):
+    with pytest.raises(TableError, match="another column 'patient', but for capital letters"):
+        opened(visits().assign(Patient=1), "pandas", tmp_path)
 
 
 @pytest.mark.parametrize("storage", ["pandas", "parquet", "relation"])

@@ -23,6 +23,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -296,7 +297,8 @@ class Account:
             try:
                 content = Content.from_bytes(raw)
                 if self._known is not None and _goes_on(content, self._known[0]):
-                    ledger = self._known[1]
+                    # A copy: of a file that is refused halfway nothing may stay.
+                    ledger = copy(self._known[1])
                     _spend_all(ledger, content.charges[len(ledger.spends) :])
                 else:
                     ledger = _ledger_of(content.terms, content.charges)

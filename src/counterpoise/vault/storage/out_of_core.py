@@ -56,6 +56,9 @@ _COLUMNS_A_SCAN = 48
 
 _VECTOR = 2048
 
+# What the database calls the place of a row in a table of its own.
+_ROW = "rowid"
+
 # Persons are bounded in parts of about this many rows, which have some 200 bytes each while sorted.
 _ROWS_BOUNDED_AT_ONCE = 1_000_000
 
@@ -163,8 +166,10 @@ class DuckDBStorage:
             try:
                 self._relation.query("private_rows", keep)
                 if people is not None:
-                    left_out = self._surplus(people, self._kept, "rowid")
-                    self._run(f"DELETE FROM {self._kept} WHERE rowid IN (FROM {left_out})")
+                    if _ROW in map(str.casefold, columns):
+                        raise TableError(f"the table has a column {_ROW!r} of its own; rename it")
+                    left_out = self._surplus(people, self._kept, _ROW)
+                    self._run(f"DELETE FROM {self._kept} WHERE {_ROW} IN (FROM {left_out})")
                     self._run(f"DROP TABLE {left_out}")
                     person = quote_name(people.column)
                     self._run(f"ALTER TABLE {self._kept} DROP COLUMN {person}")
@@ -190,7 +195,7 @@ class DuckDBStorage:
             left_out = self._surplus(people, numbered, ROW_NUMBER)
             self._relation = self._connection.sql(
                 f"SELECT * EXCLUDE ({ROW_NUMBER}) FROM {numbered} "
-                f"ANTI JOIN {left_out} ON {ROW_NUMBER} = {PLACE}"
+                f"ANTI JOIN {left_out} ON {numbered}.{ROW_NUMBER} = {left_out}.{PLACE}"
             )
 
     def _surplus(self, people: People, rows: str, place: str) -> str:

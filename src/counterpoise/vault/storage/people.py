@@ -50,9 +50,14 @@ class People:
             )
 
     def require_in(self, names: tuple[str, ...]) -> None:
-        """Refuse a table without the column."""
+        """Refuse a table without the column, or with another that a database takes for it."""
         if self.column not in names:
             raise TableError(f"person: the table has no column {self.column!r}; state one of its")
+        if sum(name.casefold() == self.column.casefold() for name in names) > 1:
+            raise TableError(
+                f"person: the table has another column {self.column!r}, but for capital letters; "
+                "rename one of them"
+            )
 
 
 def person_expression(people: People, schema: Schema) -> str:
