@@ -145,7 +145,7 @@ class Account:
         """The largest epsilon that a release could have now, with this delta or the account's.
 
         That is one which spends zCDP, as all but the training of networks does: their noise is
-        fitted to the release's budget, and costs an account of another epsilon up to a tenth more.
+        fitted to the release's budget, and may cost an account of another epsilon more or less.
         """
         left, budget = self.left, self.budget
         if left is None:
