@@ -152,7 +152,7 @@ budget_terms = many(
         metavar="RELATION",
         show_default=True,
         type=click.Choice(["add-remove", "replace"]),
-        help="Or replace: public row count.",
+        help="Or replace (public size).",
     ),
     click.option("--max-rows-per-person", type=int, default=1, show_default=True, metavar="INT"),
 )
@@ -162,9 +162,7 @@ privacy_options = many(
     click.option(
         "--person", metavar="COLUMN", help="Whose a row is: no more rows of each are used."
     ),
-    click.option(
-        "--account", type=PATH, help="Is charged first, with all releases of these people."
-    ),
+    click.option("--account", type=PATH, help="Pays first; see counterpoise account."),
     click.option("--seed", type=int, help="Repeatable noise, for teaching: NOT private."),
 )
 

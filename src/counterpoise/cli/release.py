@@ -49,7 +49,7 @@ Example:
 )
 @question_options
 @click.option("--split", type=float, help="The weights' part of the budget, 0 to 1.")
-@click.option("--rows", type=int, help="How many. [default: about as many as private ones]")
+@click.option("--rows", type=int, help="How many. [default: as many as private ones]")
 @click.option(
     "--fine/--no-fine",
     default=True,
