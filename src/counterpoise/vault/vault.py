@@ -316,6 +316,16 @@ class Vault:
         with self._lock:
             return behind(self._storage.rows, "number of rows")
 
+    def _require_rows(self, query: str) -> None:
+        """Refuse a query that needs rows in batches where the storage gives none."""
+        with self._lock:
+            self._storage.require_batches(query)
+
+    def _require_portable(self, work: Any) -> None:
+        """Refuse what cannot be sent to where the rows are."""
+        with self._lock:
+            self._storage.require_portable(work)
+
     def _require_unsettled(self) -> None:
         """Refuse when it is too late to say more of the domain."""
         with self._lock:

@@ -1,14 +1,14 @@
-"""Where private rows are kept while a vault is open: in memory as codes, or in DuckDB.
+"""Where private rows are kept while a vault is open: in memory as codes, in DuckDB, or on Spark.
 
-Both answer the same few exact questions, to the vault's queries only: counts of cliques, rows
-in batches, and counts of single columns under provisional codings. Small files are coded into
-memory; large ones stay where they are and are scanned by DuckDB, so they may be larger than
-memory.
+All answer the same few exact questions, to the vault's queries only: counts of cliques, sums of
+whole numbers, counts of single columns under provisional codings, and rows in batches, which Spark
+does not give. Small files are coded into memory; large ones stay where they are and are scanned by
+DuckDB, so they may be larger than memory; Spark's tables may be larger than a machine.
 """
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import duckdb
 import numpy as np
@@ -22,12 +22,15 @@ from counterpoise.schema import (
     read_table,
     table_columns,
 )
+from counterpoise.vault.storage.adding import Summand
 from counterpoise.vault.storage.memory import MemoryStorage
 from counterpoise.vault.storage.out_of_core import DuckDBStorage
+from counterpoise.vault.storage.spark import SparkStorage
+from counterpoise.vault.storage.spark_frames import is_frame, is_named, spark_frame
 
-__all__ = ["Storage", "StorageKind", "open_storage"]
+__all__ = ["Storage", "StorageKind", "Summand", "open_storage"]
 
-StorageKind = Literal["auto", "memory", "duckdb"]
+StorageKind = Literal["auto", "memory", "duckdb", "spark"]
 
 # Files below this many bytes are coded into memory, which makes repeated counts quicker.
 _SMALL_FILE = 64 * 2**20
@@ -48,16 +51,28 @@ class Storage(Protocol):
         """Rows in each of `cells` equal parts of a column's range, without the nulls."""
         ...
 
-    def provisional_counts(self, column: Column) -> np.ndarray:
-        """Rows in each cell of a column coded as `column` says, the nulls last."""
+    def provisional_counts(self, columns: Sequence[Column]) -> list[np.ndarray]:
+        """Rows in each cell of columns coded as they say, the nulls last; one pass for all."""
         ...
 
     def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
         """The values of a column that the schema does not list, as text, and their counts."""
         ...
 
+    def add_up(self, summand: Summand, rows: int) -> np.ndarray:
+        """The sum of whole numbers that a public function makes of about `rows` rows at a time."""
+        ...
+
     def batches(self, rows: int) -> Iterator[Coded]:
         """All rows, at most about `rows` at a time."""
+        ...
+
+    def require_batches(self, query: str) -> None:
+        """Refuse a query that needs `batches` where no row is given away; before it is charged."""
+        ...
+
+    def require_portable(self, summand: Summand) -> None:
+        """Refuse what cannot be sent to where the rows are; before it is charged."""
         ...
 
     def require_uncoded(self) -> None:
@@ -75,11 +90,21 @@ class Storage(Protocol):
 
 def open_storage(table: Any, schema: Schema, kind: StorageKind = "auto") -> Storage:
     """Open the storage that suits the table; errors never quote what is in it."""
+    kinds = get_args(StorageKind)
+    if kind not in kinds:
+        *others, last = map(repr, kinds)
+        raise VaultError(f"storage: expected {', '.join(others)} or {last}, not {kind!r}")
+    if is_frame(table) or is_named(table):
+        if kind not in ("auto", "spark"):
+            raise VaultError(f"storage={kind!r} takes no table of Spark's; its rows stay there")
+        frame = spark_frame(table)
+        check_columns(frame.columns, schema)
+        return SparkStorage(frame, schema)
+    if kind == "spark":
+        raise VaultError("storage='spark' takes a frame of Spark's, or 'spark:database.table'")
     check_columns(table_columns(table, schema.dialect), schema)
     is_file = isinstance(table, str | os.PathLike)
     can_stay = is_file or isinstance(table, duckdb.DuckDBPyRelation)
-    if kind not in ("auto", "memory", "duckdb"):
-        raise VaultError(f"storage: expected 'auto', 'memory' or 'duckdb', not {kind!r}")
     if kind == "duckdb" and not can_stay:
         raise VaultError("storage='duckdb' takes a file or a DuckDB relation")
     is_small = not can_stay or (is_file and os.path.getsize(table) < _SMALL_FILE)
