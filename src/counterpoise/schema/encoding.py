@@ -33,7 +33,12 @@ from counterpoise.schema.reading import (
     read_numbers,
 )
 from counterpoise.schema.schema import Schema
-from counterpoise.schema.sql import code_expression, unit_expression, value_expression
+from counterpoise.schema.sql import (
+    code_expression,
+    reading_expression,
+    unit_expression,
+    value_expression,
+)
 from counterpoise.schema.tables import check_columns, read_table, table_columns
 
 _NUMBER_KINDS = ("integer", "continuous")
@@ -89,6 +94,31 @@ def read_values(
     words = missing_values if own is None else own
     with TextReader() as texts:
         return _numbers(_widened(column), plain(values), words, texts)
+
+
+def read_texts(
+    column: Column, values: pd.Series, missing_values: tuple[str, ...] = ("",)
+) -> np.ndarray:
+    """What each value of a column is read as, as `reading_expression` gives it; None for null.
+
+    >>> read_texts(Column.integer("k", 0, 9), pd.Series(["3", "3.0", "three"])).tolist()
+    ['3.0', '3.0', None]
+    """
+    own = column.spelling.missing_values
+    words = missing_values if own is None else own
+    is_text = not column.is_numeric and column.category_type == "string"
+    positions, distinct = distinct_texts(values, words, truth=_truth_of(column, is_text))
+    with TextReader() as texts:
+        read = texts.read(distinct, reading_expression(column, "text", words))
+    found = np.ma.getdata(read).astype(object)
+    found[np.ma.getmaskarray(read)] = None
+    return np.append(found, [None])[positions]
+
+
+def _truth_of(column: Column, is_text: bool) -> tuple[str, str]:
+    """The texts of false and true in a column that is read by its texts."""
+    is_spelled = column.spelling.clock is not None or column.spelling.format is not None
+    return ("false", "true") if is_text or is_spelled else ("0", "1")
 
 
 def _encode_by_sql(schema: Schema, table: Any) -> Coded:
@@ -166,10 +196,7 @@ def _of_mixed_objects(
 def _of_texts(
     column: Column, values: pd.Series, missing: tuple[str, ...], texts: TextReader
 ) -> tuple[np.ndarray, np.ndarray]:
-    spelling = column.spelling
-    is_spelled = spelling.clock is not None or spelling.format is not None
-    truth = ("false", "true") if is_spelled else ("0", "1")
-    positions, distinct = distinct_texts(values, missing, truth=truth)
+    positions, distinct = distinct_texts(values, missing, truth=_truth_of(column, is_text=False))
     read = texts.read(distinct, value_expression(column, "text", missing))
     dtype = np.float64 if column.kind == "continuous" else np.int64
     numbers = np.append(read.filled(column.low), column.low).astype(dtype)

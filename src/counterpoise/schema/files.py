@@ -32,6 +32,7 @@ from counterpoise.schema.rules import is_writable
 
 DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 PARQUET = ".parquet"
+ROW_NUMBER = "file_row_number"
 _ROWS_AT_ONCE = 50_000
 _OTHER_ENCODING = (
     "its text is not in the encoding that the schema's dialect states. State another, for example "
@@ -47,12 +48,16 @@ def connect(**settings: Any) -> duckdb.DuckDBPyConnection:
 
 
 def as_relation(
-    source: Any, connection: duckdb.DuckDBPyConnection, dialect: Dialect = DEFAULT
+    source: Any,
+    connection: duckdb.DuckDBPyConnection,
+    dialect: Dialect = DEFAULT,
+    is_numbered: bool = False,
 ) -> duckdb.DuckDBPyRelation:
     """A file as a DuckDB relation on a connection, for work out of core; relations pass through.
 
     Rows are read when the relation is used: wrap that in `private_errors`. A file in another
-    encoding than UTF-8 is decoded into memory at once.
+    encoding than UTF-8 is decoded into memory at once. A Parquet file that `is_numbered` has one
+    more column, `ROW_NUMBER`, the place of each row in the file.
     """
     if isinstance(source, duckdb.DuckDBPyRelation):
         return source
@@ -63,8 +68,13 @@ def as_relation(
     refuse_duplicates(names)
     literal = literal_path(path)
     with errors_of(source):
-        if _suffix(path) == PARQUET:
-            return connection.sql(f"SELECT * FROM read_parquet({literal}, hive_partitioning=false)")
+        if is_parquet(path):
+            number = ", file_row_number=true" if is_numbered else ""
+            if is_numbered and ROW_NUMBER in map(str.casefold, names):
+                raise TableError(f"the table has a column {ROW_NUMBER!r} of its own; rename it")
+            return connection.sql(
+                f"SELECT * FROM read_parquet({literal}, hive_partitioning=false{number})"
+            )
         if dialect.encoding != UTF8:
             return _decoded(path, names, connection, dialect)
         columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
@@ -117,6 +127,11 @@ def errors_of(source: Any) -> private_errors:
 def is_path(source: Any) -> bool:
     """Whether a source of rows is the path of a file."""
     return isinstance(source, str | os.PathLike)
+
+
+def is_parquet(source: Any) -> bool:
+    """Whether a source of rows is the path of a Parquet file."""
+    return is_path(source) and _suffix(Path(source)) == PARQUET
 
 
 def refuse_duplicates(names: Iterable[str]) -> None:

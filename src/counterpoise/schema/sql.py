@@ -78,6 +78,24 @@ def value_expression(
     return f"CASE WHEN {value} IS NULL THEN NULL ELSE {_clamped(column, value)} END"
 
 
+def reading_expression(
+    column: Column, source: str | None = None, missing_values: Iterable[str] = ("",)
+) -> str:
+    """SQL for a text of what a value is read as, before any bounds or lists; NULL for null.
+
+    Two values of a column with one reading have one code, whatever the schema comes to say of it.
+    """
+    name, missing = _name(column, source), _words(column, missing_values)
+    if column.is_numeric:
+        value = _read(column, name, missing)
+        # Adding zero makes one of the two zeros.
+        is_moment = column.kind in ("date", "datetime")
+        return f"CAST({value} AS VARCHAR)" if is_moment else f"CAST({value} + 0 AS VARCHAR)"
+    if column.category_type == "string":
+        return _text(name, missing)
+    return _whole_number(name, missing, column.category_type == "boolean")
+
+
 def text_expression(
     column: Column, source: str | None = None, missing_values: Iterable[str] = ("",)
 ) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from counterpoise.arguments import instance_of, seed_or_none
+from counterpoise.arguments import column_name, instance_of, seed_or_none
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import bounds as bounds_query
@@ -42,7 +42,7 @@ from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.noise import Noise
 from counterpoise.vault.patience import patiently
 from counterpoise.vault.perturbation import NoiseLaw
-from counterpoise.vault.storage import Storage, StorageKind, open_storage
+from counterpoise.vault.storage import People, Storage, StorageKind, open_storage
 
 Answer = TypeVar("Answer", np.ndarray, list[str])
 Seen = TypeVar("Seen")
@@ -58,6 +58,9 @@ class Vault:
     the noise repeatable, for tests and teaching, and everything that comes out `private=False`.
     A `ledger` of earlier work under the same budget is carried on. With a `journal` every charge is
     on disk before the look, and an answer that was paid for earlier is given again, not drawn anew.
+    With `person`, the name of a column that says whose a row is, at most the budget's
+    `max_rows_per_person` rows of each person are used; else that number is the curator's promise.
+    The column is never coded, counted or kept, and a row without a person is not used.
     Several threads may ask; one is answered at a time.
 
     >>> import pandas as pd
@@ -83,6 +86,7 @@ class Vault:
         seed: int | None = None,
         ledger: Ledger | None = None,
         journal: Journal | None = None,
+        person: str | None = None,
     ):
         table = seal(table)  # from here on no frame shows it
         self._open_storage: Storage | None = None
@@ -116,8 +120,12 @@ class Vault:
         if self.ledger.budget != budget:
             raise VaultError("ledger: expected one under the budget that the vault is opened with")
         self.ledger.private = self.ledger.private and self._noise.private
+        people = None
+        if person is not None:
+            people = People(column_name("person", person, VaultError), budget.max_rows_per_person)
+        self.bounds_people = people is not None
         self._open_storage = behind(
-            lambda: open_storage(unseal(table), public, storage), "opening the table"
+            lambda: open_storage(unseal(table), public, storage, people), "opening the table"
         )
 
     @property

@@ -3,7 +3,8 @@
 All answer the same few exact questions, to the vault's queries only: counts of cliques, sums of
 whole numbers, counts of single columns under provisional codings, and rows in batches, which Spark
 does not give. Small files are coded into memory; large ones stay where they are and are scanned by
-DuckDB, so they may be larger than memory; Spark's tables may be larger than a machine.
+DuckDB, so they may be larger than memory; Spark's tables may be larger than a machine. With
+`People` every storage lets go of the rows beyond the bound before it answers anything.
 """
 
 import os
@@ -25,10 +26,11 @@ from counterpoise.schema import (
 from counterpoise.vault.storage.adding import Summand
 from counterpoise.vault.storage.memory import MemoryStorage
 from counterpoise.vault.storage.out_of_core import DuckDBStorage
+from counterpoise.vault.storage.people import People, bounded
 from counterpoise.vault.storage.spark import SparkStorage
 from counterpoise.vault.storage.spark_frames import is_frame, is_named, spark_frame
 
-__all__ = ["Storage", "StorageKind", "Summand", "open_storage"]
+__all__ = ["People", "Storage", "StorageKind", "Summand", "open_storage"]
 
 StorageKind = Literal["auto", "memory", "duckdb", "spark"]
 
@@ -88,26 +90,38 @@ class Storage(Protocol):
         ...
 
 
-def open_storage(table: Any, schema: Schema, kind: StorageKind = "auto") -> Storage:
-    """Open the storage that suits the table; errors never quote what is in it."""
+def open_storage(
+    table: Any, schema: Schema, kind: StorageKind = "auto", people: People | None = None
+) -> Storage:
+    """Open the storage that suits the table; errors never quote what is in it.
+
+    With `people` it has at most so many rows of each person, whatever it is asked.
+    """
     kinds = get_args(StorageKind)
     if kind not in kinds:
         *others, last = map(repr, kinds)
         raise VaultError(f"storage: expected {', '.join(others)} or {last}, not {kind!r}")
-    if is_frame(table) or is_named(table):
-        if kind not in ("auto", "spark"):
-            raise VaultError(f"storage={kind!r} takes no table of Spark's; its rows stay there")
-        frame = spark_frame(table)
-        check_columns(frame.columns, schema)
-        return SparkStorage(frame, schema)
-    if kind == "spark":
+    is_sparks = is_frame(table) or is_named(table)
+    if is_sparks and kind not in ("auto", "spark"):
+        raise VaultError(f"storage={kind!r} takes no table of Spark's; its rows stay there")
+    if kind == "spark" and not is_sparks:
         raise VaultError("storage='spark' takes a frame of Spark's, or 'spark:database.table'")
-    check_columns(table_columns(table, schema.dialect), schema)
+    frame = spark_frame(table) if is_sparks else None
+    columns = table_columns(table, schema.dialect) if frame is None else tuple(frame.columns)
+    check_columns(columns, schema)
+    if people is not None:
+        people.require_apart(schema)
+        people.require_in(columns)
+    if frame is not None:
+        return SparkStorage(frame, schema, people)
     is_file = isinstance(table, str | os.PathLike)
     can_stay = is_file or isinstance(table, duckdb.DuckDBPyRelation)
     if kind == "duckdb" and not can_stay:
         raise VaultError("storage='duckdb' takes a file or a DuckDB relation")
     is_small = not can_stay or (is_file and os.path.getsize(table) < _SMALL_FILE)
     if kind == "memory" or (kind == "auto" and is_small):
-        return MemoryStorage(read_table(table, schema.names, schema.dialect), schema)
-    return DuckDBStorage(table, schema)
+        if people is None:
+            return MemoryStorage(read_table(table, schema.names, schema.dialect), schema)
+        rows = read_table(table, (*schema.names, people.column), schema.dialect)
+        return MemoryStorage(bounded(rows, schema, people), schema)
+    return DuckDBStorage(table, schema, people)

@@ -5,10 +5,16 @@ of them in one scan by GROUPING SETS, and the rows of a file are never loaded. A
 caller's is run once and its result is kept in memory: run again, it might give other rows, and a
 row could count any number of times. Our connection may not spill to disk, and such a result that
 had to be spilled is refused. DuckDB's errors quote rows, so they are replaced.
+
+Where persons are bounded, the rows that do not stay are found once, some persons at a time. Of a
+Parquet file, their numbers in it are kept, and every scan leaves them out; the file must not change
+meanwhile, and one that did is refused. Text files have no such numbers that can be relied on, so
+that they are kept in memory as relations are, without the rows that do not stay.
 """
 
 import contextlib
 import math
+import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +24,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
+from counterpoise.disk import plainly
 from counterpoise.errors import TableError
 from counterpoise.schema import (
     Coded,
@@ -28,11 +35,18 @@ from counterpoise.schema import (
     private_errors,
     unit_expression,
 )
-from counterpoise.schema.files import connect
+from counterpoise.schema.files import ROW_NUMBER, connect, is_parquet
 from counterpoise.schema.quoting import quote_name
 from counterpoise.schema.sql import text_expression
 from counterpoise.vault.storage.adding import Summand, added_up
 from counterpoise.vault.storage.cache import CountCache
+from counterpoise.vault.storage.people import (
+    PLACE,
+    People,
+    identified_rows,
+    person_expression,
+    surplus,
+)
 
 _MEMORY_LIMIT = "1GB"
 
@@ -43,21 +57,30 @@ _COLUMNS_A_SCAN = 48
 
 _VECTOR = 2048
 
+# Persons are bounded in parts of about this many rows, which have some 200 bytes each while sorted.
+_ROWS_BOUNDED_AT_ONCE = 1_000_000
+
 
 class DuckDBStorage:
     """A file or a DuckDB relation; every question is a scan, and counts are remembered."""
 
-    def __init__(self, table: Any, schema: Schema):
+    def __init__(self, table: Any, schema: Schema, people: People | None = None):
         self._stated = schema
         self._schema = schema.as_released()
         self._connection = connect(memory_limit=_MEMORY_LIMIT)
         self._connection.execute("SET preserve_insertion_order = false")
-        self._relation = as_relation(table, self._connection, schema.dialect)
+        stays = people is not None and is_parquet(table)
+        self._relation = as_relation(table, self._connection, schema.dialect, is_numbered=stays)
         self._is_ours = self._relation is not table
-        self._kept = "" if self._is_ours else f"counterpoise_{uuid.uuid4().hex}"
+        is_run = not self._is_ours or (people is not None and not stays)
+        self._kept = f"counterpoise_{uuid.uuid4().hex}" if is_run else ""
         self._cache = CountCache()
+        self._file: tuple[Any, tuple[int, ...]] | None = None
         if self._kept:
-            self._run_once()
+            self._run_once(people)
+        elif people is not None:
+            self._file = table, _state_of(table)
+            self._leave_out(people)
 
     def rows(self) -> int:
         """The number of rows."""
@@ -92,9 +115,7 @@ class DuckDBStorage:
         coding = {column.name: column for column in columns}
         cliques = [(column.name,) for column in columns]
         return [
-            table
-            for batch in _batches_of_cliques(cliques)
-            for table in self._scan(batch, coding)
+            table for batch in _batches_of_cliques(cliques) for table in self._scan(batch, coding)
         ]
 
     def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
@@ -148,13 +169,21 @@ class DuckDBStorage:
         del self._relation
         self._connection.close()
 
-    def _run_once(self) -> None:
+    def _run_once(self, people: People | None) -> None:
         """Run the caller's relation, and go on with what came out of it."""
-        names = ", ".join(quote_name(name) for name in self._schema.names)
+        columns = [*self._schema.names] + ([people.column] if people is not None else [])
+        names = ", ".join(quote_name(name) for name in columns)
         keep = f"CREATE TEMP TABLE {self._kept} AS SELECT {names} FROM private_rows"
-        with private_errors("the relation"):
+        what = "the private table" if self._is_ours else "the relation"
+        with private_errors(what):
             try:
                 self._relation.query("private_rows", keep)
+                if people is not None:
+                    left_out = self._surplus(people, self._kept, "rowid")
+                    self._run(f"DELETE FROM {self._kept} WHERE rowid IN (FROM {left_out})")
+                    self._run(f"DROP TABLE {left_out}")
+                    person = quote_name(people.column)
+                    self._run(f"ALTER TABLE {self._kept} DROP COLUMN {person}")
                 kept = self._relation.query("private_rows", f"SELECT * FROM {self._kept}")
                 assert kept is not None
                 self._relation = kept
@@ -165,9 +194,38 @@ class DuckDBStorage:
         if spilled:
             self._drop()
             raise TableError(
-                "the relation does not fit into memory, and would be written to disk as it is; "
+                f"{what} does not fit into memory, and would be written to disk as it is; "
                 "write it to a Parquet file of your own, and hand over its path"
             )
+
+    def _leave_out(self, people: People) -> None:
+        """Go on without the rows of a Parquet file that are beyond the bound."""
+        numbered = "numbered_rows"
+        with private_errors("the private table"):
+            self._relation.create_view(numbered)
+            left_out = self._surplus(people, numbered, ROW_NUMBER)
+            self._relation = self._connection.sql(
+                f"SELECT * EXCLUDE ({ROW_NUMBER}) FROM {numbered} "
+                f"ANTI JOIN {left_out} ON {ROW_NUMBER} = {PLACE}"
+            )
+
+    def _surplus(self, people: People, rows: str, place: str) -> str:
+        """The name of a table of the places of all rows that do not stay."""
+        name = f"counterpoise_{uuid.uuid4().hex}"
+        self._run(f"CREATE TEMP TABLE {name} ({PLACE} BIGINT)")
+        person = person_expression(people, self._stated)
+        count = int(self._ask(f"SELECT count(*) AS n FROM {rows}")["n"][0])
+        parts = math.ceil(count / _ROWS_BOUNDED_AT_ONCE)
+        for part in range(parts):
+            # All rows of a person are in one part, and so are those of nobody.
+            here = f"hash({person}) % {parts} = {part}"
+            some = identified_rows(rows, place, here, people, self._stated)
+            self._run(f"INSERT INTO {name} {surplus(f'({some})', people)}")
+        return name
+
+    def _run(self, statement: str) -> None:
+        """Run a statement where the rows are."""
+        self._relation.query("private_rows", statement)
 
     def _drop(self) -> None:
         with contextlib.suppress(duckdb.Error):
@@ -223,6 +281,7 @@ class DuckDBStorage:
         return table
 
     def _ask(self, sql: str) -> dict[str, np.ndarray]:
+        self._require_unchanged()
         with private_errors("the private table"):
             answer = self._relation.query("private_rows", sql)
             assert answer is not None
@@ -232,6 +291,7 @@ class DuckDBStorage:
         if not self._is_ours:
             yield from self._parts(columns, rows)
             return
+        self._require_unchanged()
         with private_errors("the private table"):
             self._relation.create_view("private_rows", replace=True)
             result = self._connection.execute(f"SELECT {columns} FROM private_rows")
@@ -248,6 +308,20 @@ class DuckDBStorage:
                     f"SELECT {columns} FROM private_rows WHERE hash({names}) % {parts} = {part}"
                 )
             )
+
+    def _require_unchanged(self) -> None:
+        """Refuse a file in which the numbers of rows may mean others by now."""
+        if self._file is not None and _state_of(self._file[0]) != self._file[1]:
+            raise TableError(
+                "the private table was written to while it was in use; let it be as it is until "
+                "the work is done"
+            )
+
+
+def _state_of(path: Any) -> tuple[int, ...]:
+    with plainly(path, "read", TableError):
+        found = os.stat(path)
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _batches_of_cliques(

@@ -21,9 +21,10 @@ from counterpoise.errors import VaultError
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.vault.storage.adding import Summand
 from counterpoise.vault.storage.cache import CountCache
+from counterpoise.vault.storage.people import People
 from counterpoise.vault.storage.spark_frames import by_position, quiet, refuse_rows
+from counterpoise.vault.storage.spark_people import bounded_frame
 from counterpoise.vault.storage.spark_tasks import (
-    FAILURES,
     AddUp,
     CountCliques,
     CountColumns,
@@ -35,7 +36,7 @@ from counterpoise.vault.storage.spark_tasks import (
     Reading,
     Ready,
     Task,
-    WrongVersion,
+    what_failed,
 )
 
 # One pass over the codes counts cliques of so many cells together: eight bytes each in every task.
@@ -45,14 +46,17 @@ _CELLS_A_PASS = 2**23
 class SparkStorage:
     """A frame of Spark's; every question is a job in its session."""
 
-    def __init__(self, frame: Any, schema: Schema):
+    def __init__(self, frame: Any, schema: Schema, people: People | None = None):
         self._stated = schema
         self._schema = schema.as_released()
         self._session = frame.sparkSession
-        self._frame = by_position(frame, schema.names)
         self._codes: Any = None
         self._cache = CountCache()
         self._require_workers()
+        self._is_kept = people is not None
+        self._frame = (
+            by_position(frame, schema.names) if people is None else self._bounded(frame, people)
+        )
 
     def rows(self) -> int:
         """The number of rows."""
@@ -108,8 +112,9 @@ class SparkStorage:
         """Refuse features that cannot be sent to the executors."""
         from pyspark import cloudpickle
 
+        pickler: Any = cloudpickle
         try:
-            cloudpickle.dumps(summand)
+            pickler.dumps(summand)
             return
         except Exception:
             problem = VaultError(
@@ -129,6 +134,9 @@ class SparkStorage:
     def close(self) -> None:
         """Let go of the codes in the executors, and of the counts that were remembered."""
         self._forget()
+        if self._is_kept:
+            with quiet(self._session):
+                self._frame.unpersist(blocking=True)
         del self._frame
 
     def __reduce__(self) -> NoReturn:
@@ -140,6 +148,16 @@ class SparkStorage:
             with quiet(self._session):
                 self._codes.unpersist(blocking=True)
             self._codes = None
+
+    def _bounded(self, frame: Any, people: People) -> Any:
+        """The rows that stay of each person, kept in memory as far as it goes."""
+        from pyspark import StorageLevel
+
+        numbered = by_position(frame, (*self._stated.names, people.column))
+        with quiet(self._session):
+            rows = bounded_frame(numbered, self._stated, people)
+            # Never to disk by us; what Spark writes on the way is its shuffle.
+            return rows.persist(StorageLevel.MEMORY_ONLY)
 
     def _reading(self, names: Sequence[str]) -> Reading:
         return Reading(self._schema.select(names).read_as(self._stated))
@@ -198,7 +216,7 @@ class SparkStorage:
             summed = partial.groupBy("failure", "key").agg({"n": "sum"}).toArrow().combine_chunks()
         failures = summed.column(0).to_numpy()
         if failures.any():
-            raise VaultError(_what_failed(int(failures.max())))
+            raise VaultError(what_failed(int(failures.max())))
         return summed.column(1), summed.column(2).to_numpy()
 
     def _require_workers(self) -> None:
@@ -215,18 +233,3 @@ class SparkStorage:
         else:
             return
         raise problem
-
-
-def _what_failed(number: int) -> str:
-    kind = FAILURES[number - 1]
-    if kind is MemoryError:
-        return "memory ran out in an executor; give it more, or spread the rows over more partitions"
-    if kind is WrongVersion:
-        return (
-            "Spark's executors have another version of counterpoise than the driver; install the "
-            "same one on all machines"
-        )
-    return (
-        f"{kind.__name__} in an executor; its message is not shown, because it may quote private "
-        "rows"
-    )

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ def is_named(table: Any) -> bool:
 
 
 def spark_frame(table: Any) -> Any:
-    """The frame of a name, or a frame as it is; refused unless its plan gives the same each time."""
+    """The frame of a name, or a frame as it is; refused unless runs of its plan are alike."""
     frame = _named(table) if is_named(table) else table
     if not hasattr(frame, "_jdf"):
         raise TableError(
@@ -111,7 +112,10 @@ def quiet(session: Any) -> Iterator[None]:
         if _QUIET.looking == 1:
             _QUIET.levels = _turn_off(session)
     try:
-        yield
+        with warnings.catch_warnings():
+            # On pandas 3, which pyspark warns of, and which nothing here goes through.
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
     finally:
         with _QUIET.lock:
             _QUIET.looking -= 1

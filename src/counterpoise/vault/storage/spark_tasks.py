@@ -61,8 +61,24 @@ def failure_number(error: Exception) -> int:
     >>> failure_number(ValueError("a private value")) == 1 + FAILURES.index(ValueError)
     True
     """
-    return next(
-        number for number, kind in enumerate(FAILURES, start=1) if isinstance(error, kind)
+    return next(number for number, kind in enumerate(FAILURES, start=1) if isinstance(error, kind))
+
+
+def what_failed(number: int) -> str:
+    """What is told of a failure: its kind."""
+    kind = FAILURES[number - 1]
+    if kind is MemoryError:
+        return (
+            "memory ran out in an executor; give it more, or spread the rows over more partitions"
+        )
+    if kind is WrongVersion:
+        return (
+            "Spark's executors have another version of counterpoise than the driver; install the "
+            "same one on all machines"
+        )
+    return (
+        f"{kind.__name__} in an executor; its message is not shown, because it may quote private "
+        "rows"
     )
 
 
