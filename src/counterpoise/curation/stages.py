@@ -11,7 +11,7 @@ from counterpoise.bundle.models import model_arrays, read_model
 from counterpoise.curation.plan import Plan
 from counterpoise.curation.weights_share import share_by_rows
 from counterpoise.curation.work import Work, require_answers
-from counterpoise.errors import MethodError
+from counterpoise.errors import MethodError, VaultError
 from counterpoise.schema import Schema
 from counterpoise.synthesizers import SYNTHESIZERS, Model
 from counterpoise.vault import REPLACE, Share, Vault
@@ -43,7 +43,24 @@ def open_vault(table: Any, plan: Plan, kept: Work, seed: int | None) -> Vault:
     if kept.journal is not None and (charged := len(kept.journal.ledger().spends)):
         # Noise must not come twice, even where it comes from a seed.
         seed = derived_seed(seed, 2 + charged)
-    return Vault(table, schema, plan.budget, seed=seed, journal=kept.journal)
+    vault = Vault(table, schema, plan.budget, seed=seed, journal=kept.journal)
+    _require_rows(vault, plan)
+    return vault
+
+
+def _require_rows(vault: Vault, plan: Plan) -> None:
+    """Refuse methods that need the rows themselves where they stay away, before any charge."""
+    rooms: tuple[tuple[Any, Any], ...] = (
+        (SYNTHESIZERS, plan.synthesizer),
+        (WEIGHTERS, plan.weighter),
+    )
+    for registry, method in rooms:
+        if getattr(method, "needs_rows", False):
+            try:
+                vault.require_rows(registry.name_of(method))
+            except VaultError:
+                vault.close()
+                raise
 
 
 def settle_schema(vault: Vault, plan: Plan, kept: Work) -> None:
