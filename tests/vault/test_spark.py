@@ -10,12 +10,14 @@ import shutil
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import counterpoise as cp
 from counterpoise.errors import TableError, VaultError
@@ -28,6 +30,7 @@ from counterpoise.vault.storage import open_storage
 from counterpoise.vault.storage import spark as spark_storage
 from counterpoise.vault.storage.spark_tasks import Gather, Packing, Ready
 from counterpoise.weights import WEIGHTERS
+from tests.schema.schema_strategies import schemas
 from tests.schema.test_sql_coding import COLUMNS, HARD_TEXTS, TYPED
 from tests.vault import test_people
 
@@ -128,6 +131,16 @@ def test_hard_texts_are_coded_as_in_memory(session, tmp_path):
     assert_coded_alike(session, schema, tmp_path / "hard.parquet")
 
 
+@settings(max_examples=3, deadline=None)
+@given(schema=schemas(), seed=st.integers(0, 2**32))
+def test_every_schema_is_coded_as_in_memory(session, tmp_path_factory, schema, seed):
+    generator = np.random.default_rng(seed)
+    drawn = np.column_stack([generator.integers(0, size, 20) for size in schema.sizes])
+    path = tmp_path_factory.mktemp("alike") / "rows.parquet"
+    write_parquet(schema.decode(drawn, generator), path)
+    assert_coded_alike(session, schema, path)
+
+
 # What Spark reads as a type of its own. It has no unsigned or wider integers and no nanoseconds.
 TYPES = [
     *("DOUBLE", "FLOAT", "BIGINT", "TINYINT", "DECIMAL(18, 3)", "BOOLEAN", "DATE", "TIMESTAMP"),
@@ -139,12 +152,14 @@ def test_every_type_of_a_parquet_file_is_coded_as_in_memory(session, tmp_path):
     columns, selected, sources = [], [], []
     for place, type_ in enumerate(TYPES):
         values = [*TYPED[type_].split(", "), *["NULL"] * 20][:12]
-        sources.append(f"unnest([{', '.join(f'CAST({v} AS {type_})' for v in values)}]) AS v{place}")
+        sources.append(
+            f"unnest([{', '.join(f'CAST({v} AS {type_})' for v in values)}]) AS v{place}"
+        )
         for column in COLUMNS:
             if type_ == "TIMESTAMPTZ" and not column.is_numeric:
                 continue  # its text depends on the zone of a connection; its moment does not
             name = f"{type_} as {column.name}"
-            columns.append(cp.Column(**{**vars_of(column), "name": name}))
+            columns.append(replace(column, name=name))
             selected.append(f'v{place} AS "{name.replace(chr(34), chr(34) * 2)}"')
     with duckdb.connect() as connection:
         connection.execute(
@@ -152,10 +167,6 @@ def test_every_type_of_a_parquet_file_is_coded_as_in_memory(session, tmp_path):
             f"TO '{tmp_path / 'typed.parquet'}'"
         )
     assert_coded_alike(session, Schema(columns), tmp_path / "typed.parquet")
-
-
-def vars_of(column):
-    return {name: getattr(column, name) for name in column.__dataclass_fields__}
 
 
 def asked(vault):
@@ -190,8 +201,8 @@ def test_the_same_seed_gives_the_same_answers_on_spark_as_elsewhere(session, pat
 def test_what_a_schema_leaves_open_is_found_alike(path, frame):
     schema = Schema(
         [
-            Column.categorical("ward", sources={"enum": "paid"}),
-            Column.integer("stay", sources={"minimum": "paid", "maximum": "paid"}),
+            Column.categorical("ward", sources=(("enum", "paid"),)),
+            Column.integer("stay", sources=(("minimum", "paid"), ("maximum", "paid"))),
         ]
     )
     found = []
@@ -276,7 +287,7 @@ def test_methods_that_need_rows_are_marked():
     marked = {
         name
         for registry in (SYNTHESIZERS, WEIGHTERS)
-        for name in registry.names
+        for name in registry
         if getattr(registry.get(name), "needs_rows", False)
     }
     assert marked == {
@@ -392,9 +403,7 @@ def test_a_frame_that_fails_by_itself_shows_no_value(session, capfd):
         quoting.collect()  # as Spark would have it, or this test were none
 
 
-def test_only_sums_reach_the_driver_and_codes_are_kept_in_memory_alone(
-    session, frame, monkeypatch
-):
+def test_only_sums_reach_the_driver_and_codes_are_kept_in_memory_alone(session, frame, monkeypatch):
     from pyspark.sql.classic.dataframe import DataFrame
 
     fetched = []

@@ -1,4 +1,4 @@
-"""What executors do with Arrow batches, without Spark: the same as memory, and no word of errors."""
+"""What executors do with Arrow batches, without Spark: as in memory, and no word of errors."""
 
 import numpy as np
 import pandas as pd
