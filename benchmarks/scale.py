@@ -8,7 +8,7 @@ memory of this process; for Spark also what its own processes took, the passes o
 made, and the bytes that it shuffled, from its event log. Writes scale.csv.
 
     python benchmarks/scale.py [--rows 100000 1000000] [--storages duckdb spark]
-        [--synthesizers mst aim] [--folder DIR]
+        [--synthesizers mst aim] [--folder DIR] [--constants]
 """
 
 import argparse
@@ -217,6 +217,59 @@ def ask(path: str, storage: str, synthesizer: str, draw: int, replicates: int) -
     print(json.dumps({"lines": clock.lines, "passes": passes, **more}))
 
 
+def constants(path: str) -> None:
+    """Print what an executor takes for a row of each kind of pass: for the model of a cluster."""
+    import itertools
+
+    import pyarrow.parquet
+
+    from counterpoise.vault.noise import Grid
+    from counterpoise.vault.storage.spark_tasks import (
+        AddUp,
+        CountCliques,
+        CountColumns,
+        Gather,
+        PackCodes,
+        Packing,
+        Reading,
+    )
+    from counterpoise.vault.sums import ClippedSum
+    from counterpoise.weights.features import Features, OneHot, PairProducts
+    from counterpoise.weights.standardise import Standardised
+
+    schema = SCHEMA.with_bins(20)
+    table = pyarrow.parquet.read_table(path, columns=list(schema.names))
+    batches = table.to_batches(10_000)
+    rows, packing = len(table), Packing(schema.sizes)
+
+    def timed(task, given):
+        start = time.process_time()
+        found = list(task(iter(given)))
+        return found, (time.process_time() - start) / rows * 1e6
+
+    packed, code = timed(PackCodes(Reading(schema), packing), batches)
+    kept = sum(batch.nbytes for batch in packed) / rows
+    _, columns = timed(Gather(CountColumns(Reading(schema), tuple(schema)), "bigint"), batches)
+    print(f"\nof an executor, in CPU microseconds a row of {len(schema)} columns:")
+    print(f"coding all columns                {code:8.2f}, and {kept:.0f} bytes are kept")
+    print(f"counting all columns by themselves{columns:8.2f}")
+    for size in (1, 2, 3):
+        cliques = tuple(itertools.combinations(range(len(schema)), size))
+        pairs, count = timed(Gather(CountCliques(packing, cliques), "bigint"), packed)
+        sent = sum(batch.num_rows for batch in pairs)
+        print(
+            f"counting {len(cliques):3} tables of {size} columns   {count:8.2f}, "
+            f"{count / len(cliques):.4f} a table; {sent:,} pairs are sent"
+        )
+    public = schema.encode(table.slice(0, 10_000))
+    made = [recipe.over(public) for recipe in (OneHot(), PairProducts())]
+    features = Features(tuple(block for each in made for block in each.blocks))
+    scaled = Standardised.over(features, public, 0)
+    summand = ClippedSum(scaled, scaled.bound, Grid.below(scaled.bound), len(scaled.names))
+    _, sums = timed(Gather(AddUp(Reading(schema), schema, summand), "bigint"), batches)
+    print(f"coding, and summing {len(features.names):3} features {sums:8.2f}")
+
+
 def report(rows: int, storage: str, synthesizer: str, megabytes: float, found: dict) -> list[dict]:
     """Print a run, and return its lines."""
     print(f"\n{rows:,} rows ({megabytes:,.0f} MB of Parquet), {synthesizer} on {storage}")
@@ -247,6 +300,7 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=80)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--csv", type=Path, default=Path("scale.csv"))
+    parser.add_argument("--constants", action="store_true", help="of an executor, and no more")
     parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.ask:
@@ -259,6 +313,9 @@ def main() -> None:
             duckdb.connect(config={"memory_limit": "1GB", "threads": 1}).execute(
                 GENERATE.format(rows=rows, path=path)
             )
+            if options.constants:
+                constants(path)
+                continue
             megabytes = Path(path).stat().st_size / 1e6
             for synthesizer in options.synthesizers:
                 for storage in options.storages:

@@ -65,6 +65,10 @@ def session(tmp_path_factory):
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
+        # For jobs this small, planning and compiling take longer than the work.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.adaptive.enabled", "false")
         .config("spark.local.dir", str(folder / "local"))
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         # Not that of the machine: what is read must not depend on it.
@@ -147,6 +151,8 @@ TYPES = [
     *("TIMESTAMP_MS", "TIMESTAMPTZ", "ENUM('a,b', 'élan')"),
 ]
 
+READ = ("texts", "numbers", "truth", "few", "real", "day", "moment")  # one column a kind
+
 
 def test_every_type_of_a_parquet_file_is_coded_as_in_memory(session, tmp_path):
     columns, selected, sources = [], [], []
@@ -155,7 +161,7 @@ def test_every_type_of_a_parquet_file_is_coded_as_in_memory(session, tmp_path):
         sources.append(
             f"unnest([{', '.join(f'CAST({v} AS {type_})' for v in values)}]) AS v{place}"
         )
-        for column in COLUMNS:
+        for column in (column for column in COLUMNS if column.name in READ):
             if type_ == "TIMESTAMPTZ" and not column.is_numeric:
                 continue  # its text depends on the zone of a connection; its moment does not
             name = f"{type_} as {column.name}"
