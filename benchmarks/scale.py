@@ -234,7 +234,7 @@ def constants(path: str) -> None:
         Reading,
     )
     from counterpoise.vault.sums import ClippedSum
-    from counterpoise.weights.features import Features, OneHot, PairProducts
+    from counterpoise.weights.features import Features, OneHot, Squares
     from counterpoise.weights.standardise import Standardised
 
     schema = SCHEMA.with_bins(20)
@@ -262,7 +262,7 @@ def constants(path: str) -> None:
             f"{count / len(cliques):.4f} a table; {sent:,} pairs are sent"
         )
     public = schema.encode(table.slice(0, 10_000))
-    made = [recipe.over(public) for recipe in (OneHot(), PairProducts())]
+    made = [recipe.over(public) for recipe in (OneHot(), Squares())]
     features = Features(tuple(block for each in made for block in each.blocks))
     scaled = Standardised.over(features, public, 0)
     summand = ClippedSum(scaled, scaled.bound, Grid.below(scaled.bound), len(scaled.names))

@@ -119,7 +119,8 @@ def assert_coded_alike(session, schema, path):
     expected = schema.encode(read_table(path))
     storage = open_storage(session.read.parquet(str(path)), schema)
     packing = Packing(schema.sizes)
-    blocks = storage._packed(packing).collect()
+    storage._codes = storage._packed(packing)
+    blocks = storage._codes.collect()
     parts = [np.column_stack(packing.unpack(bytes(block[2]), block[1])) for block in blocks]
     np.testing.assert_array_equal(np.concatenate(parts), expected.codes)
     summand = UnitBits(2 * len(schema))
@@ -254,7 +255,7 @@ def test_queries_that_need_rows_are_refused_before_they_are_charged(frame):
             lambda: vault.minimise(
                 Halves(), 2.0, SCHEMA.encode(rows()), vault.budget.whole, rows=9, regularisation=1
             ),
-            lambda: vault.descent(DescentPlan(inputs, network, steps=5, rate=0.1, noise=2.0)),
+            lambda: vault.descent(DescentPlan(inputs, network, "logistic", 0.1, 90, 1.0, 2.0, 5)),
             lambda: vault.teachers(TeacherPlan(inputs, network, teachers=5, queries=5, noise=9.0)),
         ]
         for query in ask:
@@ -398,7 +399,6 @@ def test_a_frame_that_fails_by_itself_shows_no_value(session, capfd):
         part = vault.budget.whole.part(0.2)
         for query in (
             lambda: vault.counts([("stay",)], part),
-            lambda: vault.choose_cells(part, part),
             lambda: vault.quantiles("stay", [0.5], part),
         ):
             with pytest.raises(VaultError, match="behind the boundary") as caught:
