@@ -22,7 +22,7 @@ from counterpoise.schema import Coded, Column, Schema
 from counterpoise.vault.storage.adding import Summand
 from counterpoise.vault.storage.cache import CountCache
 from counterpoise.vault.storage.people import People
-from counterpoise.vault.storage.spark_frames import by_position, quiet, refuse_rows
+from counterpoise.vault.storage.spark_frames import by_position, let_go, quiet, refuse_rows
 from counterpoise.vault.storage.spark_people import bounded_frame
 from counterpoise.vault.storage.spark_tasks import (
     AddUp,
@@ -135,8 +135,7 @@ class SparkStorage:
         """Let go of the codes in the executors, and of the counts that were remembered."""
         self._forget()
         if self._is_kept:
-            with quiet(self._session):
-                self._frame.unpersist(blocking=True)
+            let_go(self._frame)
         del self._frame
 
     def __reduce__(self) -> NoReturn:
@@ -145,8 +144,7 @@ class SparkStorage:
     def _forget(self) -> None:
         self._cache.clear()
         if self._codes is not None:
-            with quiet(self._session):
-                self._codes.unpersist(blocking=True)
+            let_go(self._codes)
             self._codes = None
 
     def _bounded(self, frame: Any, people: People) -> Any:

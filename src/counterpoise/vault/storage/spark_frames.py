@@ -92,6 +92,13 @@ def by_position(frame: Any, names: Sequence[str]) -> Any:
     )
 
 
+def let_go(frame: Any) -> None:
+    """Drop what is kept of a frame in the executors; a session that was stopped has done so."""
+    if frame.sparkSession.sparkContext._jsc is not None:
+        with quiet(frame.sparkSession):
+            frame.unpersist(blocking=True)
+
+
 class _Quiet:
     """How many vaults are looking now, and what Spark's logs were set to before the first."""
 
@@ -108,9 +115,9 @@ _QUIET = _Quiet()
 def quiet(session: Any) -> Iterator[None]:
     """Spark's logs on this machine are off meanwhile: its errors quote what they stumbled over."""
     with _QUIET.lock:
-        _QUIET.looking += 1
-        if _QUIET.looking == 1:
+        if _QUIET.looking == 0:
             _QUIET.levels = _turn_off(session)
+        _QUIET.looking += 1
     try:
         with warnings.catch_warnings():
             # On pandas 3, which pyspark warns of, and which nothing here goes through.
