@@ -11,7 +11,6 @@ logs while it runs may quote rows, and is kept quiet for as long.
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -132,8 +131,7 @@ def quiet(session: Any) -> Iterator[None]:
 
 
 def _turn_off(session: Any) -> list[tuple[Any, Any]]:
-    for name in _LOGGERS:
-        logging.getLogger(name).disabled = True
+    _set_disabled(True)
     log4j = session._jvm.org.apache.logging.log4j
     context = log4j.LogManager.getContext(False)
     loggers = list(context.getConfiguration().getLoggers().values())
@@ -144,9 +142,16 @@ def _turn_off(session: Any) -> list[tuple[Any, Any]]:
     return levels
 
 
-def _turn_on(session: Any, levels: list[tuple[Any, Any]]) -> None:
+def _set_disabled(disabled: bool) -> None:
+    """Pyspark's own loggers, which only pyspark may make: it writes to them in a way of its own."""
+    from pyspark.logger import PySparkLogger
+
     for name in _LOGGERS:
-        logging.getLogger(name).disabled = False
+        PySparkLogger.getLogger(name).disabled = disabled
+
+
+def _turn_on(session: Any, levels: list[tuple[Any, Any]]) -> None:
+    _set_disabled(False)
     for logger, level in levels:
         logger.setLevel(level)
     session._jvm.org.apache.logging.log4j.LogManager.getContext(False).updateLoggers()
