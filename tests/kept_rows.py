@@ -42,7 +42,7 @@ RUN = 10
 # A column needs so many codes, and a table so many cells, for codes to be telling.
 TELLING_CODES, TELLING_CELLS = 16, 2**30
 
-GIVES = ("counts", "unit_counts", "provisional_counts", "distinct", "batches")
+GIVES = ("counts", "unit_counts", "provisional_counts", "distinct", "add_up", "batches")
 
 
 def table(rows: int = 600, seed: int = 0) -> pd.DataFrame:

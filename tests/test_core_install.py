@@ -14,7 +14,7 @@ import importlib.util, sys
 import numpy as np, pandas as pd
 import counterpoise as cp
 
-for heavy in ("pyarrow", "polars", "jax", "torch", "mbi"):
+for heavy in ("pyarrow", "polars", "pyspark", "jax", "torch", "mbi"):
     assert importlib.util.find_spec(heavy) is None, heavy
 
 rows = pd.DataFrame({"ill": [True, False] * 200, "dose": np.linspace(0, 9, 400)})

@@ -187,6 +187,18 @@ def test_every_type_of_a_parquet_file_is_coded_alike(tmp_path, type_, zone):
     np.testing.assert_array_equal(units, frame.units)
 
 
+def test_days_beyond_the_calendar_are_those_of_the_file_in_an_arrow_table(tmp_path):
+    path = tmp_path / "days.parquet"
+    days = "[DATE 'infinity', DATE '-infinity', DATE '5000000-01-01', NULL]"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT unnest({days}) AS moment) TO '{path}'")
+        arrow = connection.read_parquet(str(path)).to_arrow_table()
+    schema = Schema([Column.datetime("moment", datetime(1, 1, 1), datetime.max, nullable=True)])
+    expected = schema.encode(path)
+    np.testing.assert_array_equal(schema.encode(arrow).units, expected.units)
+    np.testing.assert_array_equal(schema.encode(arrow).codes, expected.codes)
+
+
 @settings(max_examples=8)
 @given(schema=schemas(), seed=st.integers(0, 2**32))
 def test_every_schema_is_coded_alike(tmp_path_factory, schema, seed):

@@ -14,6 +14,7 @@ from counterpoise.errors import BudgetError, BundleError, VaultError
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import Budget, Journal, MarginalError, Spend, Vault
 from counterpoise.vault.events import GaussianDpEvent
+from tests.vault.test_boundary import LOOKS
 
 BUDGET = Budget(4.0, 1e-6)
 SCHEMA = Schema(
@@ -98,7 +99,7 @@ def test_the_charge_is_on_disk_before_the_look(name, tmp_path, monkeypatch):
     schema, ask = QUERIES[name]
     path, written = tmp_path / "journal", []
     with Vault(table(), schema, BUDGET, journal=journal_of(tmp_path)) as vault:
-        for look in ("rows", "counts", "unit_counts", "provisional_counts", "distinct", "batches"):
+        for look in LOOKS:
             read = getattr(vault._storage, look)
 
             def looking(*arguments, read=read):

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -16,6 +17,7 @@ from counterpoise.vault.events import DiscreteLaplaceDpEvent, ExponentialDpEvent
 from counterpoise.vault.noise import Grid
 from counterpoise.vault.select import exponential_choice
 from counterpoise.vault.sums import _sum_of_points, clip
+from tests.vault.test_boundary import LOOKS
 
 GENEROUS = Budget(1000.0, 1e-6)
 
@@ -103,6 +105,32 @@ def test_all_storages_stream_the_same_rows(open_vault, table, schema):
     )
     assert (codes[order] == coded.codes[expected]).all()
     assert (units[order] == coded.units[expected]).all()
+
+
+class CodeSums:
+    """The codes of every column, to be added up."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def __call__(self, rows):
+        return rows.codes.sum(axis=0)
+
+
+def test_all_storages_sum_the_same_rows(open_vault, table, schema):
+    expected = schema.encode(table).codes.sum(axis=0)
+    with open_vault() as vault:
+        found = vault._storage.add_up(CodeSums(len(schema)), 64)
+    assert found.tolist() == expected.tolist()
+
+
+def test_all_storages_count_several_columns_in_other_codings_at_once(open_vault, table, schema):
+    columns = [replace(schema["income"], bins=3), replace(schema["age"], bins=50), schema["sex"]]
+    with open_vault() as vault:
+        found = vault._storage.provisional_counts(columns)
+    for column, counts in zip(columns, found, strict=True):
+        codes = Schema([column]).encode(table[[column.name]]).codes[:, 0]
+        assert counts.tolist() == np.bincount(codes, minlength=column.size).tolist()
 
 
 def test_the_total_is_noised_under_add_remove_and_exact_under_replace(open_vault, table):
@@ -219,7 +247,7 @@ def test_overspending_is_refused_before_the_rows_are_read(table, schema, monkeyp
         def read(*arguments):
             raise AssertionError("the rows were read")
 
-        for name in ("counts", "rows", "batches", "unit_counts", "provisional_counts", "distinct"):
+        for name in LOOKS:
             monkeypatch.setattr(vault._storage, name, read)
         part = vault.budget.whole.part(0.1)
         score = MarginalError([np.zeros(2)], np.ones(1), np.zeros(1))

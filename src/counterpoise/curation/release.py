@@ -70,9 +70,10 @@ def release(
 ) -> Release:
     """Make a differentially private release of a table.
 
-    `table` is a CSV or Parquet path, a pandas, polars or Arrow table, or a DuckDB relation;
-    `schema` a `Schema`, a Table Schema dict, or a path to one. All of (epsilon, delta) is spent
-    on this release. `synthesizer` is a method or its name; "auto" takes the one that did best in
+    `table` is a CSV or Parquet path, a pandas, polars or Arrow table, a DuckDB relation, a frame of
+    Spark's or "spark:database.table"; `schema` a `Schema`, a Table Schema dict, or a path to one.
+    All of (epsilon, delta) is spent on this release. `synthesizer` is a method or its name; "auto"
+    takes the one that did best in
     our benchmarks for such a schema and budget. `weights` is a method or its name too, and
     `split` its part of what the two share, by default a fifth or as much less as many rows and a
     large budget allow. `target` names a column that models will predict, so that its relations are

@@ -73,7 +73,7 @@ def open_vault(
     if kept.journal is not None and (charged := len(kept.journal.ledger().spends)):
         # Noise must not come twice, even where it comes from a seed.
         seed = derived_seed(seed, 2 + charged)
-    return Vault(
+    vault = Vault(
         table,
         schema,
         plan.budget,
@@ -82,6 +82,23 @@ def open_vault(
         person=plan.person,
         account=account,
     )
+    _require_rows(vault, plan)
+    return vault
+
+
+def _require_rows(vault: Vault, plan: Plan) -> None:
+    """Refuse methods that need the rows themselves where they stay away, before any charge."""
+    rooms: tuple[tuple[Any, Any], ...] = (
+        (SYNTHESIZERS, plan.synthesizer),
+        (WEIGHTERS, plan.weighter),
+    )
+    for registry, method in rooms:
+        if getattr(method, "needs_rows", False):
+            try:
+                vault.require_rows(registry.name_of(method))
+            except VaultError:
+                vault.close()
+                raise
 
 
 def described_people(vault: Vault) -> dict[str, Any]:

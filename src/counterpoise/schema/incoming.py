@@ -20,6 +20,8 @@ import pandas as pd
 DATE_DTYPE, DATETIME_DTYPE = np.dtype("datetime64[s]"), np.dtype("datetime64[us]")
 
 _MILLISECONDS_A_DAY = 86_400_000
+# Days beyond are clamped, as those of a file are; since 1970, as Arrow has them.
+_FIRST_AND_LAST_DAY = np.array(["0001-01-01", "9999-12-31"], "datetime64[D]").astype(np.int64)
 
 
 def plain(values: pd.Series) -> pd.Series:
@@ -56,6 +58,7 @@ def from_arrow(array: Any) -> pd.Series:
     if types.is_date(type_):
         whole, nulls = _ticks(array.cast("int32" if types.is_date32(type_) else "int64"))
         days = whole if types.is_date32(type_) else whole // _MILLISECONDS_A_DAY
+        days = np.clip(days, *_FIRST_AND_LAST_DAY)
         return _moments(days.astype("datetime64[D]").astype(DATE_DTYPE), nulls)
     if types.is_timestamp(type_):
         # Arrow keeps moments with a time zone in UTC.

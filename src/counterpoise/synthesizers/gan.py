@@ -73,6 +73,7 @@ class AdversarialMethod:
     seed: int = 0
 
     needs_delta = True
+    needs_rows = True
     is_noised = True
     is_given = False
 

@@ -67,6 +67,7 @@ class MmdGan:
     seed: int = 0
 
     needs_delta = True
+    needs_rows = True
     needs_seed = True
 
     def __post_init__(self) -> None:

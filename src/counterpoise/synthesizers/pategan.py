@@ -77,6 +77,7 @@ class PateGan:
     seed: int = 0
 
     needs_delta = True
+    needs_rows = True
 
     def __post_init__(self) -> None:
         wholes = {

@@ -63,7 +63,8 @@ def bounds(vault: Vault, column: str, share: Share) -> NoisyBounds:
     noise = count_noise(vault.budget, share_of(share))
 
     def look(storage: Storage, source: Noise) -> np.ndarray:
-        exact = storage.provisional_counts(provisional)[: provisional.cells]
+        [exact] = storage.provisional_counts([provisional])
+        exact = exact[: provisional.cells]
         return noise.add(source, exact)
 
     noised = vault._ask(f"bounds of {column}", noise.event, look)

@@ -53,12 +53,14 @@ def categories(vault: Vault, column: str, share: Share, delta: float) -> NoisyCa
 
     def look(storage: Storage, source: Noise) -> list[str]:
         values, exact = storage.distinct(column)
-        listed = source.gaussian(exact, scale) >= threshold
-        return sorted(
-            value
-            for value, keep in zip(values, listed, strict=True)
-            if keep and is_writable(value) and value not in taken
-        )
+        # In an order of their own: that of a scan may differ from one to the next.
+        order = sorted(range(len(values)), key=values.__getitem__)
+        listed = source.gaussian(exact[order], scale) >= threshold
+        return [
+            values[place]
+            for place, keep in zip(order, listed, strict=True)
+            if keep and is_writable(values[place]) and values[place] not in taken
+        ]
 
     kept = vault._ask(f"categories of {column}", event, look, delta=delta)
     return NoisyCategories(column, tuple(kept), threshold, vault.private)

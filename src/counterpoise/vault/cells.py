@@ -114,8 +114,8 @@ def choose_cells(vault: Vault, share: Share, rows_share: Share | None = None) ->
 
     def count(storage: Storage) -> list[np.ndarray]:
         exact = []
-        for column, fine in zip(coded, grids, strict=True):
-            counts = storage.provisional_counts(column)
+        every = storage.provisional_counts(coded)
+        for column, fine, counts in zip(coded, grids, every, strict=True):
             exact.append(counts)
             if fine is not None:
                 exact.append(np.bincount(fine.groups, counts[: column.cells]).astype(np.int64))
@@ -152,7 +152,7 @@ def _where(
     noise = count_noise(vault.budget, share, len(columns))
 
     def count(storage: Storage) -> list[np.ndarray]:
-        return [storage.provisional_counts(column) for column in coded]
+        return storage.provisional_counts(coded)
 
     query = f"rough cells of {_listed(columns)}"
     noised = _noised(vault, query, coded, ROUGH_CELLS, noise, count)

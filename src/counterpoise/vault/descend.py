@@ -50,6 +50,7 @@ def descent(vault: Vault, plan: DescentPlan) -> Descent:
             "noise: none is for studies on a vault with a seed, whose answers are stamped as not "
             "private; state a noise, or use DescentPlan.within"
         )
+    vault.require_rows("descent")
     noise = plan.step_noise(vault.budget) if plan.noise > 0 else None
     query = f"descent of {plan.steps:,} steps over {plan.network.size:,} parameters"
     if noise is None:

@@ -133,6 +133,7 @@ def minimise(
             "noise: 'none' is for probes on a vault with a seed, whose answers are stamped as not "
             "private; choose 'gaussian', 'l2-laplace' or 'laplace'"
         )
+    vault.require_rows("minimise")
     law = perturbation_for(
         vault.budget,
         share,

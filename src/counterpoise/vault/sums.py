@@ -74,21 +74,38 @@ def sums(vault: Vault, features: FeatureMap, bound: float, share: Share) -> Nois
         event = GaussianDpEvent(scale / sensitivity)
     check_scale(scale / grid.step, size if share.pure else 1)
 
+    summand = ClippedSum(features, bound, grid, size)
+    vault._require_portable(summand)
+
     def look(storage: Storage, source: Noise) -> np.ndarray:
-        exact = np.zeros(size, dtype=np.int64)
-        for batch in storage.batches(max(1, _BATCH_VALUES // len(vault.schema))):
-            for rows in batch.parts(max(1, _BLOCK_CELLS // size)):
-                values = np.asarray(features(rows), dtype=float)
-                if values.shape != (len(rows), size):
-                    # One record more must be one vector more, or the bound does not hold.
-                    raise VaultError(f"sums: the features have to be one vector of {size} a row")
-                exact += _sum_of_points(values, bound, grid)
+        exact = storage.add_up(summand, max(1, _BATCH_VALUES // len(vault.schema)))
         draw = source.l2_laplace if share.pure else source.gaussian
         return draw(exact, scale / grid.step)
 
     asked = {"features": names, "bound": bound}
     values = grid.values(vault._ask(f"sums of {size} features", event, look, asked))
     return NoisySums(names, values, scale, law, vault.private)
+
+
+@dataclass(frozen=True)
+class ClippedSum:
+    """The sum of the features of rows, each clipped and rounded to the grid, in steps of it."""
+
+    features: FeatureMap
+    bound: float
+    grid: Grid
+    size: int
+
+    def __call__(self, rows: Coded) -> np.ndarray:
+        """The sum over these rows."""
+        found = np.zeros(self.size, dtype=np.int64)
+        for part in rows.parts(max(1, _BLOCK_CELLS // self.size)):
+            values = np.asarray(self.features(part), dtype=float)
+            if values.shape != (len(part), self.size):
+                # One record more must be one vector more, or the bound does not hold.
+                raise VaultError(f"sums: the features have to be one vector of {self.size} a row")
+            found += _sum_of_points(values, self.bound, self.grid)
+        return found
 
 
 def _most_after_rounding(bound: float, size: int, grid: Grid) -> float:

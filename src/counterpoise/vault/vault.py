@@ -57,13 +57,14 @@ _RUN_DIGITS = 12
 class Vault:
     """Private rows behind a ledger.
 
-    `table` is a path to a CSV or Parquet file, a pandas, polars or Arrow table, or a DuckDB
-    relation. `schema` is a `Schema`, a Table Schema dict, or the path of one; every value in it
-    has to be public knowledge. `storage` is "memory", "duckdb" (a file or relation stays where it
-    is, and may be larger than memory) or "auto": files below 64 MB go to memory. A `seed` makes
-    the noise repeatable, for tests and teaching, and everything that comes out `private=False`.
-    A `ledger` of earlier work under the same budget is carried on. With a `journal` every charge is
-    on disk before the look, and an answer that was paid for earlier is given again, not drawn anew.
+    `table` is a path to a CSV or Parquet file, a pandas, polars or Arrow table, a DuckDB relation,
+    a frame of Spark's, or "spark:database.table", a table of the active session. `schema` is a
+    `Schema`, a Table Schema dict, or the path of one; every value in it has to be public knowledge.
+    `storage` is "memory", "duckdb" (a file or relation stays where it is, and may be larger than
+    memory), "spark" or "auto": files below 64 MB go to memory. A `seed` makes the noise repeatable,
+    for tests and teaching, and everything that comes out `private=False`. A `ledger` of earlier
+    work under the same budget is carried on. With a `journal` every charge is on disk before the
+    look, and an answer that was paid for earlier is given again, not drawn anew.
     With `person`, the name of a column that says whose a row is, at most the budget's
     `max_rows_per_person` rows of each person are used; else that number is the curator's promise.
     The column is never coded, counted or kept, and a row without a person is not used.
@@ -243,6 +244,11 @@ class Vault:
         """Choose fine and coarse cells where no bins are stated; two events, and see `total`."""
         return cells_query.choose_cells(self, share, rows_share)
 
+    def require_rows(self, method: str) -> None:
+        """Refuse a method that needs the rows themselves where they stay away; charges nothing."""
+        with self._lock:
+            self._storage.require_batches(method)
+
     def close(self) -> None:
         """Let go of the private rows; a closed vault answers nothing."""
         with self._lock:
@@ -364,6 +370,11 @@ class Vault:
             raise VaultError("the number of rows is private under add/remove")
         with self._lock:
             return behind(self._storage.rows, "number of rows")
+
+    def _require_portable(self, work: Any) -> None:
+        """Refuse what cannot be sent to where the rows are."""
+        with self._lock:
+            self._storage.require_portable(work)
 
     def _require_unsettled(self) -> None:
         """Refuse when it is too late to say more of the domain."""

@@ -134,6 +134,7 @@ def teachers(vault: Vault, plan: TeacherPlan) -> Teachers:
     plan = exactly("plan", plan, TeacherPlan, "a TeacherPlan")
     if plan.inputs.schema != vault.schema:
         raise VaultError("plan: expected the inputs of the vault's own schema")
+    vault.require_rows("votes of teachers")
     query = f"votes of {plan.teachers:,} teachers on {plan.queries:,} rows"
     if plan.noise > 0:
         check_scale(plan.scale(vault.budget))

@@ -59,6 +59,7 @@ class DpMlp:
 
     is_free = False
     needs_delta = True
+    needs_rows = True
 
     def __post_init__(self) -> None:
         settle_network(self)

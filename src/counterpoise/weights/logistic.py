@@ -69,6 +69,7 @@ class Logistic:
     published_epsilon: float | None = None
 
     is_free = False
+    needs_rows = True
 
     def __post_init__(self) -> None:
         settle(

@@ -69,6 +69,7 @@ class LogisticOutputs:
     regularisation: float | None = None
 
     is_free = False
+    needs_rows = True
     weighs_new_rows = False
 
     def __post_init__(self) -> None:

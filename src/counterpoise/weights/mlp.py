@@ -44,6 +44,7 @@ class Mlp:
 
     is_free = False
     needs_delta = True
+    needs_rows = True
     needs_seed = True
 
     def __post_init__(self) -> None:

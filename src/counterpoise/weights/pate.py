@@ -87,6 +87,7 @@ class Pate:
 
     is_free = False
     needs_delta = True
+    needs_rows = True
 
     def __post_init__(self) -> None:
         teachers = self.teachers

@@ -14,6 +14,7 @@ import pandas as pd
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.reading import distinct_texts
+from counterpoise.vault.storage.adding import Summand, added_up, unit_counts
 from counterpoise.vault.storage.cache import CountCache
 
 
@@ -38,20 +39,18 @@ class MemoryStorage:
 
     def unit_counts(self, column: str, cells: int) -> np.ndarray:
         """Rows in each of `cells` equal parts of a column's range, without the nulls."""
-        coded = self._complete()
-        index = self._schema.index(column)
-        present = coded.codes[:, index] != self._schema[column].null_code
-        units = coded.units[present, index]
-        return np.bincount(np.minimum((units * cells).astype(np.int64), cells - 1), minlength=cells)
+        return unit_counts(self._complete(), self._schema.index(column), cells)
 
-    def provisional_counts(self, column: Column) -> np.ndarray:
-        """Rows in each cell of a column coded as `column` says, the nulls last."""
+    def provisional_counts(self, columns: Sequence[Column]) -> list[np.ndarray]:
+        """Rows in each cell of columns coded as they say, the nulls last."""
         self.require_uncoded()
         assert self._raw is not None
-        spelled = replace(column, spelling=self._stated[column.name].spelling)
-        words = self._schema.missing_values
-        coded = Schema((spelled,), words).encode(self._raw[[column.name]])
-        return np.bincount(coded.codes[:, 0], minlength=column.size)
+        words, found = self._schema.missing_values, []
+        for column in columns:
+            spelled = replace(column, spelling=self._stated[column.name].spelling)
+            coded = Schema((spelled,), words).encode(self._raw[[column.name]])
+            found.append(np.bincount(coded.codes[:, 0], minlength=column.size))
+        return found
 
     def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
         """The values of a column that the schema does not list, as text, and their counts."""
@@ -63,11 +62,21 @@ class MemoryStorage:
         present = np.flatnonzero(found)
         return [str(texts[place]) for place in present], found[present]
 
+    def add_up(self, summand: Summand, rows: int) -> np.ndarray:
+        """The sum of whole numbers that a public function makes of the rows; see `Summand`."""
+        return added_up(self.batches(rows), summand)
+
     def batches(self, rows: int) -> Iterator[Coded]:
         """All rows, at most `rows` at a time."""
         coded = self._complete()
         for start in range(0, self._rows, rows):
             yield coded.take(np.arange(start, min(start + rows, self._rows)))
+
+    def require_batches(self, query: str) -> None:
+        """Nothing to refuse: the rows are here."""
+
+    def require_portable(self, summand: Summand) -> None:
+        """Nothing to refuse: the work is done here."""
 
     def require_uncoded(self) -> None:
         """Refuse unless the rows are still as they came."""

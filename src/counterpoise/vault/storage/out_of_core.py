@@ -16,7 +16,7 @@ import contextlib
 import math
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +38,7 @@ from counterpoise.schema import (
 from counterpoise.schema.files import ROW_NUMBER, connect, is_parquet
 from counterpoise.schema.quoting import quote_name
 from counterpoise.schema.sql import text_expression
+from counterpoise.vault.storage.adding import Summand, added_up
 from counterpoise.vault.storage.cache import CountCache
 from counterpoise.vault.storage.people import (
     PLACE,
@@ -93,8 +94,9 @@ class DuckDBStorage:
         self._schema.require_complete()
         known = {clique: self._cache.get(clique) for clique in cliques}
         found = {clique: table for clique, table in known.items() if table is not None}
+        coding = {column.name: column for column in self._schema}
         for batch in _batches_of_cliques([clique for clique in known if clique not in found]):
-            for clique, table in zip(batch, self._scan(batch), strict=True):
+            for clique, table in zip(batch, self._scan(batch, coding), strict=True):
                 found[clique] = table
                 self._cache.keep(clique, table)
         return [found[clique] for clique in cliques]
@@ -111,9 +113,13 @@ class DuckDBStorage:
             f"({code}) <> {null}",
         )
 
-    def provisional_counts(self, column: Column) -> np.ndarray:
-        """Rows in each cell of a column coded as `column` says, the nulls last."""
-        return self._group(self._code(column), column.size)
+    def provisional_counts(self, columns: Sequence[Column]) -> list[np.ndarray]:
+        """Rows in each cell of columns coded as they say, the nulls last."""
+        coding = {column.name: column for column in columns}
+        cliques = [(column.name,) for column in columns]
+        return [
+            table for batch in _batches_of_cliques(cliques) for table in self._scan(batch, coding)
+        ]
 
     def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
         """The values of a column that the schema does not list, as text, and their counts."""
@@ -123,6 +129,10 @@ class DuckDBStorage:
             "WHERE value IS NOT NULL GROUP BY value"
         )
         return [str(value) for value in found["value"]], np.asarray(found["n"], dtype=np.int64)
+
+    def add_up(self, summand: Summand, rows: int) -> np.ndarray:
+        """The sum of whole numbers that a public function makes of the rows; see `Summand`."""
+        return added_up(self.batches(rows), summand)
 
     def batches(self, rows: int) -> Iterator[Coded]:
         """All rows, at most about `rows` at a time."""
@@ -139,6 +149,12 @@ class DuckDBStorage:
                 codes[:, i] = frame[f"c{i}"]
                 units[:, i] = frame[f"u{i}"]
             yield Coded(self._schema, codes, units)
+
+    def require_batches(self, query: str) -> None:
+        """Nothing to refuse: the rows come in parts."""
+
+    def require_portable(self, summand: Summand) -> None:
+        """Nothing to refuse: the work is done here."""
 
     def require_uncoded(self) -> None:
         """Always so: the rows stay as they are, and every scan codes them anew."""
@@ -220,11 +236,13 @@ class DuckDBStorage:
         with contextlib.suppress(duckdb.Error):
             self._relation.query("private_rows", f"DROP TABLE IF EXISTS {self._kept}")
 
-    def _scan(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
-        """The tables of a few cliques, in one pass over the rows."""
+    def _scan(
+        self, cliques: Sequence[tuple[str, ...]], coding: Mapping[str, Column]
+    ) -> list[np.ndarray]:
+        """The tables of a few cliques, in one pass over the rows; each column coded as stated."""
         names = list(dict.fromkeys(name for clique in cliques for name in clique))
         place = {name: i for i, name in enumerate(names)}
-        coded = ", ".join(f"{self._code(self._schema[name])} AS c{i}" for name, i in place.items())
+        coded = ", ".join(f"{self._code(coding[name])} AS c{i}" for name, i in place.items())
         every = ", ".join(f"c{i}" for i in range(len(names)))
         sets = ["(" + ", ".join(f"c{place[name]}" for name in clique) + ")" for clique in cliques]
         found = self._ask(
@@ -233,7 +251,7 @@ class DuckDBStorage:
         )
         tables = []
         for clique in cliques:
-            shape = self._schema.shape(clique)
+            shape = tuple(coding[name].size for name in clique)
             # A column that is not grouped by sets its bit; the first column has the highest.
             absent = sum(
                 1 << (len(names) - 1 - i) for name, i in place.items() if name not in clique
