@@ -33,6 +33,8 @@ SECRET_MODULES = (
     "counterpoise.vault.gradients",
     "counterpoise.vault.votes",
     "counterpoise.vault.select",
+    "counterpoise.vault.points",
+    "counterpoise.vault.bandwidth",
     "counterpoise.vault.quantiles",
     "counterpoise.vault.bounds",
     "counterpoise.vault.categories",

@@ -22,6 +22,7 @@ import numpy as np
 from counterpoise.arguments import column_name, instance_of, seed_or_none
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded, Schema
+from counterpoise.vault import bandwidth as bandwidth_query
 from counterpoise.vault import bounds as bounds_query
 from counterpoise.vault import categories as categories_query
 from counterpoise.vault import cells as cells_query
@@ -29,6 +30,7 @@ from counterpoise.vault import counts as counts_query
 from counterpoise.vault import descend as descend_query
 from counterpoise.vault import domain as domain_query
 from counterpoise.vault import minimise as minimise_query
+from counterpoise.vault import points as points_query
 from counterpoise.vault import quantiles as quantiles_query
 from counterpoise.vault import select as select_query
 from counterpoise.vault import sums as sums_query
@@ -45,6 +47,7 @@ from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.noise import Noise
 from counterpoise.vault.patience import patiently
 from counterpoise.vault.perturbation import NoiseLaw
+from counterpoise.vault.point_scores import PointDistance
 from counterpoise.vault.storage import People, Storage, StorageKind, open_storage
 
 Answer = TypeVar("Answer", np.ndarray, list[str])
@@ -215,6 +218,37 @@ class Vault:
     ) -> int:
         """The index of a candidate with a high score; one exponential mechanism."""
         return select_query.select(self, candidates, score, share)
+
+    def select_points(
+        self,
+        count: int,
+        share: Share,
+        *,
+        candidates: Coded | None = None,
+        rows: float | None = None,
+        sampler: str = "exact",
+        distance: PointDistance | None = None,
+        repeats: int = 1,
+        moves: int = points_query.MOVES,
+    ) -> points_query.NoisyPoints:
+        """Sets of points that stand for the private rows; one event for all choices."""
+        return points_query.select_points(
+            self,
+            count,
+            share,
+            candidates=candidates,
+            rows=rows,
+            sampler=sampler,
+            distance=distance,
+            repeats=repeats,
+            moves=moves,
+        )
+
+    def select_bandwidth(
+        self, points: Coded, widths: Sequence[float], share: Share, law: str = "exponential"
+    ) -> float:
+        """A bandwidth for a kernel density around public points; one event."""
+        return bandwidth_query.select_bandwidth(self, points, widths, share, law)
 
     def quantiles(
         self, column: str, probabilities: Sequence[float], share: Share
