@@ -27,8 +27,10 @@ def test_points_of_one_column_are_its_quantiles(route):
 @pytest.mark.parametrize("route", ROUTES)
 def test_clusters_get_points_by_their_size(route):
     rows = two_clusters()
+    for seed in range(6):
+        found = support_points(rows, 12, route=route, steps=50, seed=seed)
+        assert abs(np.sum(found[:, 0] > 0.5) - 12 * np.mean(rows[:, 0] > 0.5)) < 1
     found = support_points(rows, 12, route=route, seed=2)
-    assert np.sum(found[:, 0] > 0.5) == round(12 * np.mean(rows[:, 0] > 0.5))
     drawn = rows[np.random.default_rng(3).choice(len(rows), 12, replace=False)]
     assert energy(rows, found) < 0.5 * energy(rows, drawn)
 
@@ -89,6 +91,12 @@ def test_the_energy_is_that_of_all_pairs():
     p, q = p / p.sum(), q / q.sum()
     expected = 2 * p @ cdist(x, y) @ q - p @ cdist(x, x) @ p - q @ cdist(y, y) @ q
     assert energy(x, y, 3 * p, 5 * q) == pytest.approx(expected)
+
+
+def test_points_that_start_on_the_same_row_part():
+    corners = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], 25, axis=0)
+    found = support_points(corners, 5, seed=1)
+    assert np.sum(np.abs(found - 0.5).max(axis=1) < 0.05) == 1
 
 
 def test_rows_that_are_all_the_same_are_their_own_points():
