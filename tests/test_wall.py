@@ -33,6 +33,7 @@ SECRET_MODULES = (
     "counterpoise.vault.gradients",
     "counterpoise.vault.votes",
     "counterpoise.vault.select",
+    "counterpoise.vault.points",
     "counterpoise.vault.quantiles",
     "counterpoise.vault.bounds",
     "counterpoise.vault.categories",

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from counterpoise.registry import Registry
+from counterpoise.vault.events import is_asymptotic
 
 # What a ledger pays for, where that is not all of the release: the card's "covers".
 COVERS_WEIGHTS = "weights"
@@ -55,6 +56,10 @@ def guarantee(card: Mapping[str, Any]) -> str:
     spent = f"epsilon {budget['epsilon']:g}, delta {budget['delta']:g}"
     weights = card.get("weights", {})
     limits = []
+    if is_asymptotic(ledger):
+        limits.append(
+            "in the limit of a chain without end, and how near a finite one is, nobody has proved"
+        )
     if card.get("covers") == COVERS_WEIGHTS:
         limits.append("in the weights only, the synthetic table's own cost is not in the ledger")
     if weights.get("stated_by_caller"):

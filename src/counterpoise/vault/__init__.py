@@ -19,6 +19,8 @@ from counterpoise.vault.journal import Journal, Kept
 from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.minimise import LogisticLoss, Loss, NoisyMinimiser
 from counterpoise.vault.perturbation import NoiseLaw, Perturbation, operator_norm, perturbation_for
+from counterpoise.vault.point_scores import PointDistance
+from counterpoise.vault.points import NoisyPoints
 from counterpoise.vault.quantiles import NoisyQuantiles
 from counterpoise.vault.select import Dependence, MarginalError, Score
 from counterpoise.vault.sums import FeatureMap, NoisySums
@@ -46,10 +48,12 @@ __all__ = [
     "NoisyCategories",
     "NoisyCounts",
     "NoisyMinimiser",
+    "NoisyPoints",
     "NoisyQuantiles",
     "NoisySums",
     "NoisyTotal",
     "Perturbation",
+    "PointDistance",
     "Score",
     "Share",
     "Spend",

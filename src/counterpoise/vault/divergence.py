@@ -18,6 +18,7 @@ from counterpoise.vault.events import (
     DpEvent,
     ExponentialDpEvent,
     GaussianDpEvent,
+    MetropolisDpEvent,
     NoOpDpEvent,
     PoissonSampledDpEvent,
     SelfComposedDpEvent,
@@ -53,7 +54,7 @@ def _divergence(event: DpEvent, orders: np.ndarray) -> np.ndarray:
             return _gaussian(event.noise_multiplier, orders)
         case ZCDpEvent():
             return np.asarray(event.xi + event.rho * orders)
-        case ExponentialDpEvent():
+        case ExponentialDpEvent() | MetropolisDpEvent():
             epsilon = np.float64(event.epsilon)
             return np.minimum(epsilon, orders * (epsilon * epsilon / 8))
         case PoissonSampledDpEvent():

@@ -1,10 +1,11 @@
 """What happened to the private rows, as values that an accountant can add up.
 
-The events are those of `dp_accounting`, and two of our own for mechanisms it has no name for:
-a mechanism of which only a pure epsilon is known, and the exponential mechanism, whose bounded
-range makes it cheaper. `pure_epsilon` says what each costs a pure budget; `divergence` what it
-costs at a Renyi order. An event is believed only after `checked_event`: one of these very types,
-not of a type derived from one, with plain, finite numbers that make sense for it.
+The events are those of `dp_accounting`, and three of our own for mechanisms it has no name for:
+a mechanism of which only a pure epsilon is known, the exponential mechanism, whose bounded range
+makes it cheaper, and a Markov chain that tends to the exponential mechanism. `pure_epsilon` says
+what each costs a pure budget; `divergence` what it costs at a Renyi order. An event is believed
+only after `checked_event`: one of these very types, not of a type derived from one, with plain,
+finite numbers that make sense for it.
 [PRIVACY: mechanisms; ground rule 10]
 """
 
@@ -35,6 +36,7 @@ __all__ = [
     "ExponentialDpEvent",
     "GaussianDpEvent",
     "LaplaceDpEvent",
+    "MetropolisDpEvent",
     "NoOpDpEvent",
     "PoissonSampledDpEvent",
     "PureDpEvent",
@@ -44,6 +46,7 @@ __all__ = [
     "count_as_float",
     "event_from_dict",
     "event_to_dict",
+    "is_asymptotic",
     "pure_epsilon",
 ]
 
@@ -62,10 +65,22 @@ class ExponentialDpEvent(DpEvent):
     epsilon: float
 
 
+@attr.frozen
+class MetropolisDpEvent(DpEvent):
+    """The end of a Markov chain of so many `moves` that tends to `ExponentialDpEvent(epsilon)`.
+
+    Its charge is that of the law which it tends to: no finite chain is known to have reached it.
+    """
+
+    epsilon: float
+    moves: int
+
+
 # What each parameter of each known event has to be.
 _PARAMETERS: dict[type[DpEvent], dict[str, str]] = {
     PureDpEvent: {"epsilon": "positive"},
     ExponentialDpEvent: {"epsilon": "positive"},
+    MetropolisDpEvent: {"epsilon": "positive", "moves": "count"},
     GaussianDpEvent: {"noise_multiplier": "positive"},
     LaplaceDpEvent: {"noise_multiplier": "positive"},
     DiscreteLaplaceDpEvent: {"noise_parameter": "positive", "sensitivity": "count"},
@@ -102,7 +117,7 @@ def pure_epsilon(event: DpEvent) -> float | None:
     match event:
         case NoOpDpEvent():
             return 0.0
-        case PureDpEvent() | ExponentialDpEvent():
+        case PureDpEvent() | ExponentialDpEvent() | MetropolisDpEvent():
             return event.epsilon
         case LaplaceDpEvent():
             return 1 / event.noise_multiplier
@@ -116,6 +131,21 @@ def pure_epsilon(event: DpEvent) -> float | None:
             return None if None in parts else sum(part or 0.0 for part in parts)
         case _:
             return None
+
+
+def is_asymptotic(values: Any) -> bool:
+    """Whether an event, as JSON values, is charged for a law that it only tends to.
+
+    >>> is_asymptotic(event_to_dict(SelfComposedDpEvent(MetropolisDpEvent(1.0, 5000), 2)))
+    True
+    >>> is_asymptotic(event_to_dict(ExponentialDpEvent(1.0)))
+    False
+    """
+    if isinstance(values, Mapping):
+        return values.get("event") == MetropolisDpEvent.__name__ or any(
+            is_asymptotic(part) for part in values.values()
+        )
+    return isinstance(values, list) and any(is_asymptotic(part) for part in values)
 
 
 def count_as_float(count: int) -> float:

@@ -59,6 +59,7 @@ from counterpoise.vault.events import (
     ZCDpEvent,
     checked_event,
     event_to_dict,
+    is_asymptotic,
     pure_epsilon,
 )
 from counterpoise.vault.spends import Spend, checked_delta, require_keys, text, truth
@@ -136,6 +137,11 @@ class Ledger:
             if truth("private", private) and not self._private:
                 raise BudgetError("a ledger that is not private cannot be made so again")
             self._private = private
+
+    @property
+    def is_asymptotic(self) -> bool:
+        """Whether something was charged for a law that a chain only tends to, as it gets longer."""
+        return any(is_asymptotic(event_to_dict(spend.event)) for spend in self.spends)
 
     @property
     def spends(self) -> tuple[Spend, ...]:
@@ -237,6 +243,23 @@ class Ledger:
                 )
             return high
 
+    def selection_epsilon(self, share: Share) -> float:
+        """The largest epsilon of an exponential mechanism that a share pays for on this ledger.
+
+        At the fixed order a, a share of rho costs a rho, and the mechanism the lesser of epsilon
+        and a epsilon^2/8: the first is the lesser of them for large shares.
+
+        >>> ledger = Ledger(Budget(epsilon=100.0, delta=1e-6))
+        >>> round(ledger.budget.whole.selection_epsilon, 1)
+        19.9
+        >>> round(ledger.selection_epsilon(ledger.budget.whole), 1)
+        75.3
+        """
+        self._checked_share(share)
+        if share.pure or self._limit is None:
+            return share.selection_epsilon
+        return max(share.selection_epsilon, share.amount * self._limit.order)
+
     @property
     def left(self) -> Share | None:
         """What is left, as a share; None when there is nothing."""
@@ -312,6 +335,8 @@ class Ledger:
                 f"delta {budget.delta:g}, {neighbours_name(budget.neighbours)} one {unit}"
             )
             stamp = [] if self.private else ["NOT PRIVATE: the noise was drawn from a seed"]
+            if self.is_asymptotic:
+                stamp.append("ASYMPTOTIC: the figure is that of a chain without end")
             frame = self.to_frame()
         table = frame.to_string(index=False, float_format="{:.4g}".format) if len(frame) else ""
         return "\n".join([head, *stamp, table]).rstrip()

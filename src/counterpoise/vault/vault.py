@@ -27,6 +27,7 @@ from counterpoise.vault import counts as counts_query
 from counterpoise.vault import descend as descend_query
 from counterpoise.vault import domain as domain_query
 from counterpoise.vault import minimise as minimise_query
+from counterpoise.vault import points as points_query
 from counterpoise.vault import quantiles as quantiles_query
 from counterpoise.vault import select as select_query
 from counterpoise.vault import sums as sums_query
@@ -42,6 +43,7 @@ from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.noise import Noise
 from counterpoise.vault.patience import patiently
 from counterpoise.vault.perturbation import NoiseLaw
+from counterpoise.vault.point_scores import PointDistance
 from counterpoise.vault.storage import Storage, StorageKind, open_storage
 
 Answer = TypeVar("Answer", np.ndarray, list[str])
@@ -185,6 +187,31 @@ class Vault:
     ) -> int:
         """The index of a candidate with a high score; one exponential mechanism."""
         return select_query.select(self, candidates, score, share)
+
+    def select_points(
+        self,
+        count: int,
+        share: Share,
+        *,
+        candidates: Coded | None = None,
+        rows: float | None = None,
+        sampler: str = "exact",
+        distance: PointDistance | None = None,
+        repeats: int = 1,
+        moves: int = points_query.MOVES,
+    ) -> points_query.NoisyPoints:
+        """Sets of points that stand for the private rows; one event for all choices."""
+        return points_query.select_points(
+            self,
+            count,
+            share,
+            candidates=candidates,
+            rows=rows,
+            sampler=sampler,
+            distance=distance,
+            repeats=repeats,
+            moves=moves,
+        )
 
     def quantiles(
         self, column: str, probabilities: Sequence[float], share: Share
