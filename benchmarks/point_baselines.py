@@ -30,7 +30,7 @@ MOST_CELLS = 2_000_000
 COSINES = 200
 # Of the typical distance sqrt(d / 6) of two uniform points. It was settled on generated tables.
 WIDTH_PART = 1.0
-STEPS, RATE, STEPS_A_SOLUTION = 400, 0.02, 10
+STEPS, RATE, STEPS_A_SOLUTION = 200, 0.02, 10
 LEAST_PENALTY = 1e-6
 
 
