@@ -34,6 +34,7 @@ SECRET_MODULES = (
     "counterpoise.vault.votes",
     "counterpoise.vault.select",
     "counterpoise.vault.points",
+    "counterpoise.vault.bandwidth",
     "counterpoise.vault.quantiles",
     "counterpoise.vault.bounds",
     "counterpoise.vault.categories",

@@ -109,7 +109,8 @@ def sample(release: Release, rows: int, seed: int | None = None) -> Release:
     if models is None or models.problem is not None:
         reason = release.card.get("model", {}).get("reason") or "there is none in the bundle"
         raise MethodError(f"this release has no model to draw new rows from: {reason}")
-    pool = draw(models.synthesizer, release.schema, pool_rows(models.weights, rows), seed)
+    count = pool_rows(models.weights, rows, models.synthesizer)
+    pool = draw(models.synthesizer, release.schema, count, seed)
     modelled = release.schema.modelled
     drawn, kept = balanced_part(pool, modelled, models.weights, rows, seed)
     return assemble(

@@ -2,7 +2,9 @@
 
 Rows are free, and weights that differ throw them away. So more rows are drawn and weighed than
 leave, and those that leave are chosen by weight (see `counterpoise.weights.balance`). It is done
-where the weights can be worked out for any row, and the pool stays small.
+where the weights can be worked out for any row, and the pool stays small. A model of a few points
+has no more rows to choose from: asked for no more than these, it gives all of them, and they carry
+the weights.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ MOST, LEAST = 4, 2
 QUICKLY_WEIGHED = 100_000
 
 
-def pool_rows(weights: Any, rows: int) -> int:
+def pool_rows(weights: Any, rows: int, model: Any = None) -> int:
     """How many rows to draw for a weighter or its model, so that so many are kept.
+
+    `model` is what they are drawn from.
 
     >>> from counterpoise.weights import Moments, Uniform
     >>> [pool_rows(Moments(), rows) for rows in (1_000, 40_000, 80_000, 150_000)]
@@ -33,7 +37,8 @@ def pool_rows(weights: Any, rows: int) -> int:
     >>> pool_rows(Uniform(), 1_000)
     1000
     """
-    if not getattr(weights, "is_pooled", False) or rows > QUICKLY_WEIGHED:
+    is_coreset = rows <= getattr(model, "coreset", 0)
+    if is_coreset or not getattr(weights, "is_pooled", False) or rows > QUICKLY_WEIGHED:
         return rows
     return rows * min(MOST, max(LEAST, QUICKLY_WEIGHED // max(1, rows)))
 

@@ -32,6 +32,7 @@ SYNTHESIZERS = (
     "mst",
     "pategan",
     "privbayes",
+    "support-points",
 )
 WEIGHTERS = (
     "discriminator",

@@ -33,10 +33,12 @@ from counterpoise.synthesizers import (
     Mst,
     PateGan,
     PrivBayes,
+    SupportPoints,
 )
 from counterpoise.synthesizers.beginning import ROWS_PART, TARGET_PART
 from counterpoise.synthesizers.gan import AdversarialMethod
 from counterpoise.synthesizers.matching import COUNTS_PART
+from counterpoise.synthesizers.support_points import POINTS
 from counterpoise.vault import MOST_BINS, REPLACE, Share, count_noise, most_codes
 from counterpoise.vault.cells import WHERE_PART
 from counterpoise.weights import WEIGHTERS, Moments, Uniform
@@ -213,6 +215,8 @@ def _asked_by_synthesizer(method: Any, share: Share) -> str:
         return f"the number of rows, then gradients WITHOUT NOISE, {method.steps:,} steps"
     if isinstance(method, PateGan | AdversarialMethod):
         return _asked_by_gan(method, law)
+    if isinstance(method, SupportPoints):
+        return _asked_by_points(method, law)
     return "what the method asks within its share"
 
 
@@ -230,6 +234,18 @@ def _asked_by_gan(method: PateGan | AdversarialMethod, law: str) -> str:
     if method.snapshots:
         last = f", then one {law} sum of the scores of {method.snapshots:,} critics"
     return f"{first}, then {course}{last}"
+
+
+def _asked_by_points(method: SupportPoints, law: str) -> str:
+    chosen = (method.points or POINTS) * method.repeats
+    if method.sampler == "exact":
+        first = f"{law} counts of every column"
+        asks = f"{chosen:,} choices among {method.candidates:,} public points"
+    else:
+        first = "the number of rows"
+        asks = f"{chosen:,} points by a chain, with a guarantee in its limit only"
+    last = "" if isinstance(method.bandwidth, float) else ", then a bandwidth"
+    return f"{first}, then {asks}{last}"
 
 
 def _first_counts(method: Any, schema: Schema, share: Share) -> tuple[Share, int] | None:
@@ -253,6 +269,8 @@ def _first_counts(method: Any, schema: Schema, share: Share) -> tuple[Share, int
             return share.part(ROWS_PART), 1
         case AdversarialMethod():
             return share.part(TARGET_PART if method.is_given else ROWS_PART), 1
+        case SupportPoints():
+            return share.part(method.counts_part), columns if method.sampler == "exact" else 1
         case Histogram():
             return share, 1
         case Marginals():

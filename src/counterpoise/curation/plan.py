@@ -30,7 +30,7 @@ from counterpoise.formulas.questions import Question, read_questions
 from counterpoise.registry import only_as_instance
 from counterpoise.schema import Column, Schema
 from counterpoise.schema.feasibility import require_possible
-from counterpoise.synthesizers import SYNTHESIZERS, Histogram, Synthesizer
+from counterpoise.synthesizers import SYNTHESIZERS, Histogram, SupportPoints, Synthesizer
 from counterpoise.synthesizers.aim import NOISE_A_CELL
 from counterpoise.synthesizers.protocol import MOST_ROWS
 from counterpoise.synthesizers.response import MOST_CELLS
@@ -144,6 +144,8 @@ def plan_release(
     method = SYNTHESIZERS.make(chosen)
     if hasattr(method, "is_free"):
         raise MethodError("synthesizer: this is a way to weigh rows; state it as `weights`")
+    if isinstance(method, SupportPoints):
+        method = method.for_rows(rows)
     if budget.is_pure and _needs_delta(method):
         raise BudgetError(
             f"synthesizer {SYNTHESIZERS.name_of(method)!r} needs delta > 0: state a delta, such as "

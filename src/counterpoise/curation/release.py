@@ -131,7 +131,7 @@ def carry_out(
         said("sampling", 0.5)
         rows = min(model.rows, MOST_DRAWN) if plan.rows is None else plan.rows
         released = plan.released.as_released().with_modelled(vault.schema).settled
-        pool = draw(model, released, pool_rows(plan.weighter, rows), sampling_seed)
+        pool = draw(model, released, pool_rows(plan.weighter, rows, model), sampling_seed)
         said("weights", 0.55)
         weight_model = fit_weights(vault, pool, plan, kept, model)
         ledger = vault.ledger

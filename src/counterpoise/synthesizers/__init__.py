@@ -13,6 +13,7 @@ from counterpoise.synthesizers.mst import Mst
 from counterpoise.synthesizers.pategan import PateGan
 from counterpoise.synthesizers.privbayes import PrivBayes
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, Model, Synthesizer
+from counterpoise.synthesizers.support_points import SupportPoints, SupportPointsModel
 
 __all__ = [
     "SYNTHESIZERS",
@@ -36,5 +37,7 @@ __all__ = [
     "Mst",
     "PateGan",
     "PrivBayes",
+    "SupportPoints",
+    "SupportPointsModel",
     "Synthesizer",
 ]

@@ -39,7 +39,6 @@ low bits that could tell more; rounding in a decision to move changes its chance
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -164,7 +163,7 @@ def _exact(
 
     query = f"{choices} points out of {len(pool)} candidates"
     event = SelfComposedDpEvent(ExponentialDpEvent(epsilon), choices)
-    asked = {"rows": rows, "distance": distance, "count": count, "pool": _digest(places)}
+    asked = {"rows": rows, "distance": distance, "count": count, "pool": places.digest}
     found = vault._ask(query, event, look, asked)
     return NoisyPoints(pool.take(found), repeats, "exact", rows, found, vault.private)
 
@@ -266,12 +265,6 @@ def _checked_pool(vault: Vault, candidates: Coded | None) -> Coded:
         raise VaultError("candidates: expected rows that the vault's own schema has coded")
     whole_number("the number of candidates", len(pool), 1, MOST_CANDIDATES, VaultError)
     return pool
-
-
-def _digest(places: Places) -> str:
-    """What tells one pool from another."""
-    parts = (np.ascontiguousarray(part).tobytes() for part in (places.coordinates, places.codes))
-    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def _nothing(columns: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,7 @@ import numpy as np
 from counterpoise.arguments import instance_of, seed_or_none
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded, Schema
+from counterpoise.vault import bandwidth as bandwidth_query
 from counterpoise.vault import bounds as bounds_query
 from counterpoise.vault import categories as categories_query
 from counterpoise.vault import cells as cells_query
@@ -212,6 +213,12 @@ class Vault:
             repeats=repeats,
             moves=moves,
         )
+
+    def select_bandwidth(
+        self, points: Coded, widths: Sequence[float], share: Share, law: str = "exponential"
+    ) -> float:
+        """A bandwidth for a kernel density around public points; one event."""
+        return bandwidth_query.select_bandwidth(self, points, widths, share, law)
 
     def quantiles(
         self, column: str, probabilities: Sequence[float], share: Share
