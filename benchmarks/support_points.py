@@ -41,7 +41,7 @@ import pandas as pd
 
 import counterpoise as cp
 from counterpoise.importance import support_points
-from counterpoise.synthesizers import Independent
+from counterpoise.synthesizers import SupportPoints
 from point_baselines import (
     WeightedPoints,
     exact_embedding,
@@ -62,9 +62,8 @@ FILES = {
 BUDGETS, PUBLISHED_BUDGETS = (1, 10, 100, 1000, 10000), (100, 1000, 10000)
 SIZES = (0.05, 0.1, 0.2)
 FOLDS, MOST_TRAINED, DELTA = 5, 500, 1e-6
-# Moves of a chain; and candidates to choose from, rows of independent columns that half of the
-# budget pays for.
-MOVES, POOL = 20_000, 5000
+MOVES = 20_000  # of a chain
+MOST_EPSILON_WITH_DELTA = 100
 KEY = ("data", "method", "epsilon", "size", "fold")
 
 
@@ -137,27 +136,26 @@ def private_kme(is_weighted: bool) -> Maker:
     return make
 
 
-def metropolis(
+def private_points(sampler: str) -> Maker:
+    def make(
+        rows: pd.DataFrame, schema: cp.Schema, count: int, epsilon: float, seed: int
+    ) -> WeightedPoints:
+        budget = cp.Budget(epsilon, neighbours="replace")
+        method = SupportPoints(count, sampler, moves=MOVES)
+        with cp.Vault(rows, schema, budget, seed=seed) as vault:
+            found = method.fit(vault, budget.whole)
+        return WeightedPoints.even(found.units)
+
+    return make
+
+
+def coreset(
     rows: pd.DataFrame, schema: cp.Schema, count: int, epsilon: float, seed: int
 ) -> WeightedPoints:
-    budget = cp.Budget(epsilon, neighbours="replace")
-    with cp.Vault(rows, schema, budget, seed=seed) as vault:
-        found = vault.select_points(count, budget.whole, sampler="metropolis", moves=MOVES)
-    return WeightedPoints.even(found.points.units)
-
-
-def exact(
-    rows: pd.DataFrame, schema: cp.Schema, count: int, epsilon: float, seed: int
-) -> WeightedPoints:
-    budget = cp.Budget(epsilon, neighbours="replace")
-    for_pool, for_points = budget.whole.split(0.5, 0.5)
-    with cp.Vault(rows, schema, budget, seed=seed) as vault:
-        pool = Independent().fit(vault, for_pool).sample(POOL, seed=seed)
-        found = vault.select_points(count, for_points, candidates=vault.schema.encode(pool))
-    return WeightedPoints.even(found.points.units)
-
-
-coreset = exact
+    # Many choices cost less with a delta, until epsilon is so large that it hides nothing.
+    delta = DELTA if epsilon <= MOST_EPSILON_WITH_DELTA else 0.0
+    found = _release("support-points", rows, schema, epsilon, delta, seed, count)
+    return WeightedPoints(schema.encode(found.table).units, found.weights / found.weights.sum())
 
 
 def aim(
@@ -175,6 +173,29 @@ def aim_support(
     return WeightedPoints.even(support_points(units, count, found.weights, seed=seed))
 
 
+def _release(
+    method: str,
+    rows: pd.DataFrame,
+    schema: cp.Schema,
+    epsilon: float,
+    delta: float,
+    seed: int,
+    count: int | None = None,
+) -> cp.Release:
+    return cp.release(
+        rows,
+        schema,
+        epsilon,
+        delta,
+        synthesizer=method,
+        rows=count,
+        neighbours="replace",
+        replicates=0,
+        seed=seed,
+        progress=False,
+    )
+
+
 # The last release, which serves all sizes: they come one after the other.
 _released: dict[tuple[Any, ...], cp.Release] = {}
 
@@ -183,17 +204,7 @@ def _aim_release(rows: pd.DataFrame, schema: cp.Schema, epsilon: float, seed: in
     key = (schema.names, len(rows), epsilon, seed)
     if key not in _released:
         _released.clear()
-        _released[key] = cp.release(
-            rows,
-            schema,
-            epsilon,
-            DELTA,
-            synthesizer="aim",
-            neighbours="replace",
-            replicates=0,
-            seed=seed,
-            progress=False,
-        )
+        _released[key] = _release("aim", rows, schema, epsilon, DELTA, seed)
     return _released[key]
 
 
@@ -202,8 +213,8 @@ PRIVATE: dict[str, Maker] = {
     "histogram": histogram,
     "kme-weighted": private_kme(True),
     "kme-uniform": private_kme(False),
-    "metropolis": metropolis,
-    "exact": exact,
+    "metropolis": private_points("metropolis"),
+    "exact": private_points("exact"),
     "coreset": coreset,
     "aim": aim,
     "aim-support": aim_support,
