@@ -63,7 +63,7 @@ class SupportPoints:
 
     points: int | None = None
     sampler: str = "exact"
-    candidates: int = 2_000
+    candidates: int = 5_000
     moves: int = 100_000
     norm: int = 2
     width: float | None = None

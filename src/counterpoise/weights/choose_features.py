@@ -3,8 +3,9 @@
 Three blocks. Margins (every column's values, and squares as long as there is room) and the products
 of the target with every other column, but the widest, are always there. Products of other pairs,
 the smallest first, come in as long as the noise on a standardised group stays below a part of its
-deviation, and the computation small. All of it follows from the schema, the noise and the (noisy)
-number of rows.
+deviation, the computation small, and the features fewer than half of the synthetic rows: a few
+rows cannot follow more. All of it follows from the schema, the noise and the numbers of rows, of
+which the private one is noisy.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ def choose_features(
     target: str | None,
     noise: Callable[[float, int], float],
     asked: Collection[tuple[str, str]] = (),
+    most: int = MOST_FEATURES,
 ) -> tuple[Recipe, Recipe, Recipe]:
     """The margins, the relations with the target and those `asked` for, and other relations.
 
     `noise` gives the standard deviation of a feature's noisy mean for a bound and a number of
-    features.
+    features; `most` is how many there may be, but that every column has one.
 
     >>> columns = [Column.boolean("ill"), Column.boolean("man"), Column.integer("age", 0, 99)]
     >>> for rows in (100, 10_000):
@@ -43,16 +45,16 @@ def choose_features(
         raise MethodError(f"target: the schema has no column {target!r}")
     widths = {column.name: _width(column) for column in schema}
     products = {pair: widths[pair[0]] * widths[pair[1]] for pair in combinations(schema.names, 2)}
-    one_hot = sum(widths.values()) + 2 * len(schema) <= MOST_FEATURES
+    one_hot = sum(widths.values()) + 2 * len(schema) <= most
     margins: Recipe = OneHot() + Squares() if one_hot else Linear()
     groups = 2 * len(schema)
     features = groups + (sum(widths.values()) if one_hot else 0)
-    if not one_hot and 3 * len(schema) <= MOST_FEATURES:
+    if not one_hot and 3 * len(schema) <= most:
         margins, features = margins + Squares(), 3 * len(schema)
     relations: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
     wanted = {pair for pair in products if target in pair or pair in asked}
     for pair in sorted(products, key=lambda pair: (pair not in wanted, products[pair])):
-        if features + products[pair] > MOST_FEATURES:
+        if features + products[pair] > most:
             continue  # a wide relation with the target leaves room for narrow ones
         # A target is what the release is for: its relations are asked for however noisy.
         wider = noise(math.sqrt(groups + 1), features + products[pair])

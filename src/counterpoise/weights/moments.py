@@ -35,7 +35,7 @@ from counterpoise.formulas.questions import read_questions
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import NoisySums, Share, Vault
 from counterpoise.weights.asked import ask, asked_pairs
-from counterpoise.weights.choose_features import choose_features
+from counterpoise.weights.choose_features import MOST_FEATURES, choose_features
 from counterpoise.weights.features import Features, Recipe, checked_recipe
 from counterpoise.weights.fine_cells import FineCells
 from counterpoise.weights.knowledge import is_measured, plausible_variances
@@ -131,7 +131,7 @@ class Moments:
         self._check(vault.schema, rows)
         total, sums_share = pay_for_total(vault, share, TOTAL_FRACTION)
         population = max(1.0, float(total.value))
-        recipes = self.blocks or self._choose(vault, sums_share, population)
+        recipes = self.blocks or self._choose(vault, sums_share, population, len(rows))
         answerable = ask(self.questions, rows)
         asked = answerable.features
         blocks = [asked, *(recipe.over(rows) for recipe in recipes)]
@@ -190,7 +190,9 @@ class Moments:
         if self.blocks and not any(recipe.over(one).names for recipe in self.blocks):
             raise MethodError("blocks: the recipes make no feature for this schema")
 
-    def _choose(self, vault: Vault, share: Share, population: float) -> tuple[Recipe, ...]:
+    def _choose(
+        self, vault: Vault, share: Share, population: float, synthetic: int
+    ) -> tuple[Recipe, ...]:
         def noise(bound: float, size: int) -> float:
             sensitivity = vault.budget.row_sensitivity(bound)
             if share.pure:
@@ -201,7 +203,11 @@ class Moments:
         less = math.sqrt(1 + PRIORITY) if self.questions else 1.0
         pairs = asked_pairs(self.questions, vault.schema)
         return choose_features(
-            vault.schema, self.target, lambda bound, size: less * noise(bound, size), pairs
+            vault.schema,
+            self.target,
+            lambda bound, size: less * noise(bound, size),
+            pairs,
+            min(MOST_FEATURES, synthetic // 2),
         )
 
 
