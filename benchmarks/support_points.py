@@ -20,8 +20,10 @@ number of rows is public. Pure methods have delta 0, the others 1e-6.
   is made on the way: `aim`, a release with AIM and moment weights resampled to k rows, and
   `aim-support`, the support points of its weighted rows, which are free.
 
-What has a row in `support_points.csv` is not run again. The table goes to `support_points.md`, the
-plot to `support_points.png`.
+What has a row in `support_points.csv` is not run again; with `--folds 0` nothing is. The table goes
+to `support_points.md`, the plot to `support_points.png`. Points are better than their rivals where
+their upper quartile is below the lower one of each of them, worse where their lower one is above
+the upper one of some, and else level.
 """
 
 from __future__ import annotations
@@ -88,13 +90,9 @@ def fold(rows: pd.DataFrame, place: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 def error(made: WeightedPoints, held_out: np.ndarray) -> float:
     """The mean squared error, on held-out rows, of the least squares of weighted points."""
     design = np.column_stack([np.ones(len(made.units)), made.units[:, :-1]])
-    if (made.weights >= 0).all():
-        root = np.sqrt(made.weights)
-        found = np.linalg.lstsq(root[:, None] * design, root * made.units[:, -1], rcond=None)[0]
-    else:
-        # Weights of both signs have normal equations all the same.
-        weighted = design.T * made.weights
-        found = np.linalg.lstsq(weighted @ design, weighted @ made.units[:, -1], rcond=None)[0]
+    # A weight below zero counts as none: equations with both signs have wild solutions.
+    root = np.sqrt(np.maximum(made.weights, 0.0))
+    found = np.linalg.lstsq(root[:, None] * design, root * made.units[:, -1], rcond=None)[0]
     predicted = np.column_stack([np.ones(len(held_out)), held_out[:, :-1]]) @ found
     return float(np.mean((predicted - held_out[:, -1]) ** 2))
 
@@ -289,12 +287,13 @@ def verdict(
 def lines(results: pd.DataFrame) -> Iterator[str]:
     """The tables, as lines of Markdown."""
     found = quartiles(results)
+    yield f"Folds: {results['fold'].nunique()} of {FOLDS}. Quartiles in brackets."
     for data in results["data"].unique():
         fixed = [
             f"{method} {of_setting(found, data, method, 0, 1.0)['median']:.4f}"
             for method in ("full", "constant")
         ]
-        yield f"\n## {data}: median held-out MSE, and quartiles; {', '.join(fixed)}\n"
+        yield f"\n## {data}: median held-out MSE; {', '.join(fixed)}\n"
         shown = [m for m in METHODS if m not in ("full", "constant") and m in set(results.method)]
         yield "| epsilon | size | " + " | ".join(shown) + " |"
         yield "| --- " * (2 + len(shown)) + "|"
@@ -325,8 +324,10 @@ def verdict_lines(results: pd.DataFrame, found: pd.DataFrame) -> Iterator[str]:
                     for data in results["data"].unique()
                     for epsilon in budgets
                     for size in SIZES
-                    if of_setting(found, data, method, epsilon, size) is not None
+                    if _is_there(found, data, (method, *rivals), epsilon, size)
                 ]
+                if not settings:
+                    continue
                 said = [verdict(found, d, method, e, s, rivals) for d, e, s in settings]
                 first = sum(
                     _is_lowest(found, data, method, epsilon, size, rivals)
@@ -335,6 +336,14 @@ def verdict_lines(results: pd.DataFrame, found: pd.DataFrame) -> Iterator[str]:
                 counts = [str(said.count(each)) for each in ("better", "level", "worse")]
                 shown = ", ".join(f"{each:,}" for each in sorted(budgets))
                 yield f"| {method} | {name} | {shown} | " + " | ".join(counts) + f" | {first} |"
+
+
+def _is_there(
+    found: pd.DataFrame, data: str, methods: tuple[str, ...], epsilon: float, size: float
+) -> bool:
+    """Whether all were run there; a histogram may have been too large."""
+    needed = (method for method in methods if method != "histogram")
+    return all(of_setting(found, data, method, epsilon, size) is not None for method in needed)
 
 
 def _is_lowest(found: pd.DataFrame, data: str, method: str, *setting: Any) -> bool:
