@@ -4,7 +4,7 @@ Figure 5.8 of M. Diesendruck's dissertation (2019), with the sound sensitivity: 
 california (500 rows to train on, as there, chosen at random), budgets 1 and 10 (ours), 100, 1,000
 and 10,000, sets of 5, 10 and 20% of the rows, five folds. Median and quartiles over the folds of
 the mean squared error of a linear regression, least squares with an intercept, on the fold held
-out. All columns are numbers of the unit box, and so is the target; bounds are read off the whole
+out; beside it how far the means of columns are, and the energy distance. All columns are numbers of the unit box, and so is the target; bounds are read off the whole
 table and rounded, so that epsilon describes the mechanisms alone. Records are replaced, so that the
 number of rows is public. Pure methods have delta 0, the others 1e-6.
 
@@ -42,7 +42,7 @@ import numpy as np
 import pandas as pd
 
 import counterpoise as cp
-from counterpoise.importance import support_points
+from counterpoise.importance import energy, support_points
 from counterpoise.synthesizers import SupportPoints
 from point_baselines import (
     WeightedPoints,
@@ -66,6 +66,7 @@ SIZES = (0.05, 0.1, 0.2)
 FOLDS, MOST_TRAINED, DELTA = 5, 500, 1e-6
 MOVES = 20_000  # of a chain
 MOST_EPSILON_WITH_DELTA = 100
+DISTANCES = ("mean_error", "energy")
 KEY = ("data", "method", "epsilon", "size", "fold")
 
 
@@ -95,6 +96,17 @@ def error(made: WeightedPoints, held_out: np.ndarray) -> float:
     found = np.linalg.lstsq(root[:, None] * design, root * made.units[:, -1], rcond=None)[0]
     predicted = np.column_stack([np.ones(len(held_out)), held_out[:, :-1]]) @ found
     return float(np.mean((predicted - held_out[:, -1]) ** 2))
+
+
+def distances(made: WeightedPoints, trained: np.ndarray) -> dict[str, float]:
+    """How far the means of columns are from those of the rows trained on, and the squared energy.
+
+    With weights of both signs there is no energy distance.
+    """
+    apart = np.abs(made.weights @ made.units - trained.mean(axis=0)).mean()
+    is_measure = (made.weights >= 0).all()
+    found = energy(trained, made.units, None, made.weights) if is_measure else float("nan")
+    return dict(zip(DISTANCES, (float(apart), found), strict=True))
 
 
 Maker = Callable[[pd.DataFrame, cp.Schema, int, float, int], WeightedPoints | None]
@@ -236,9 +248,12 @@ def one(
     started = time.process_time()
     made = METHODS[method](trained, schema, count, epsilon, place)
     seconds = time.process_time() - started
-    found = float("nan") if made is None else error(made, schema.encode(held_out).units)
     key = dict(zip(KEY, (data, method, epsilon, size, place), strict=True))
-    return [key | {"mse": found, "cpu_seconds": round(seconds, 2)}]
+    found = dict.fromkeys(("mse", *DISTANCES), float("nan"))
+    if made is not None:
+        found = {"mse": error(made, schema.encode(held_out).units)}
+        found |= distances(made, schema.encode(trained).units)
+    return [key | found | {"cpu_seconds": round(seconds, 2)}]
 
 
 def wanted(chosen: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
@@ -252,9 +267,9 @@ def wanted(chosen: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
                         yield from ((data, method, epsilon, size, place) for size in sizes)
 
 
-def quartiles(results: pd.DataFrame) -> pd.DataFrame:
+def quartiles(results: pd.DataFrame, measure: str = "mse") -> pd.DataFrame:
     """The lower quartile, the median and the upper quartile of each setting, over its folds."""
-    grouped = results.groupby(["data", "method", "epsilon", "size"], sort=False)["mse"]
+    grouped = results.groupby(["data", "method", "epsilon", "size"], sort=False)[measure]
     found = grouped.quantile([0.25, 0.5, 0.75]).unstack()
     return found.set_axis(["low", "median", "high"], axis=1)
 
@@ -308,7 +323,25 @@ def lines(results: pd.DataFrame) -> Iterator[str]:
                         else f"{each['median']:.4f} ({each['low']:.4f}-{each['high']:.4f})"
                     )
                 yield f"| {epsilon:g} | {size:.0%} | " + " | ".join(cells) + " |"
+    yield from distance_lines(results)
     yield from verdict_lines(results, found)
+
+
+def distance_lines(results: pd.DataFrame) -> Iterator[str]:
+    """The other two measures: medians over folds, and means of those over tables and sizes."""
+    for measure, title in zip(
+        DISTANCES,
+        ("absolute error of the means of columns", "squared energy distance"),
+        strict=True,
+    ):
+        yield f"\n## {title}, mean over tables and sizes of medians over folds\n"
+        medians = results.groupby(["data", "method", "epsilon", "size"])[measure].median()
+        shown = medians.groupby(["method", "epsilon"]).mean().unstack()
+        yield "| | " + " | ".join(f"{epsilon:g}" for epsilon in shown.columns) + " |"
+        yield "| --- " * (1 + shown.shape[1]) + "|"
+        for method in (each for each in METHODS if each in shown.index):
+            cells = ["" if np.isnan(each) else f"{each:.4f}" for each in shown.loc[method]]
+            yield f"| {method} | " + " | ".join(cells) + " |"
 
 
 def verdict_lines(results: pd.DataFrame, found: pd.DataFrame) -> Iterator[str]:
