@@ -95,6 +95,18 @@ def courses(vault: Vault, part: Share) -> list[object]:
     return [gradient, votes, shown, vars(descent), vars(teachers)]
 
 
+def points_of(vault, part):
+    """Points out of a public pool, by a chain, and the width of a density around them."""
+    public = pd.DataFrame({"name": ["Ann"] * 3, "ill": ["no"] * 3, "wealth": [1.0, 9.0, 50.0]})
+    pool = canary.SCHEMA.encode(public)
+    chain = {"sampler": "metropolis", "rows": 1000, "moves": 40}
+    return [
+        vault.select_points(4, part, candidates=pool, rows=1000),
+        vault.select_points(4, part, **chain),
+        vault.select_bandwidth(pool, (0.1, 0.2), part),
+    ]
+
+
 @pytest.mark.parametrize("source", ["frame", "table.csv", "table.parquet"])
 @pytest.mark.parametrize("storage", ["memory", "duckdb"])
 def test_queries(private_table, private_files, source, storage):
@@ -120,6 +132,7 @@ def test_queries(private_table, private_files, source, storage):
             ),
             vault.select([("ill",), ("ill",)], score, part),
             vault.quantiles("wealth", [0.5, 0.9], part),
+            *points_of(vault, part.part(0.5)),
             courses(vault, part),
             repr(vault),
             str(vault.ledger),

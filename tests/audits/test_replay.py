@@ -112,6 +112,11 @@ def vote(vault):
         return first, teachers.votes(public)
 
 
+def bandwidth(vault, law):
+    points = SCHEMA.encode(SYNTHETIC[:20])
+    return vault.select_bandwidth(points, (0.02, 0.05, 0.1), whole(vault), law)
+
+
 CANDIDATES = [("a", "b"), ("a", "c"), ("b", "c")]
 ERROR = MarginalError([np.ones(6), np.ones(21), np.ones(14)], np.arange(1.0, 4.0), np.zeros(3))
 
@@ -126,6 +131,11 @@ QUERIES = {
     "teachers": vote,
     "errors": lambda vault: vault.select(CANDIDATES, ERROR, whole(vault)),
     "dependence": lambda vault: vault.select(CANDIDATES, Dependence(), whole(vault)),
+    "points": lambda vault: vault.select_points(
+        6, whole(vault), candidates=SCHEMA.encode(SYNTHETIC), rows=400, repeats=2
+    ),
+    "selected bandwidth": lambda vault: bandwidth(vault, "exponential"),
+    "likeliest bandwidth": lambda vault: bandwidth(vault, "laplace"),
     "quantiles": lambda vault: vault.quantiles("c", [0.1, 0.2, 0.5, 0.9], whole(vault)),
     "bounds": lambda vault: vault.bounds("c", whole(vault).part(0.9)),
     "categories": lambda vault: vault.categories("a", whole(vault).part(0.9), 1e-7),

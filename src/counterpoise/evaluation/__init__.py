@@ -15,6 +15,7 @@ from counterpoise.evaluation.marginals import (
     total_variation,
 )
 from counterpoise.evaluation.models import train_and_test
+from counterpoise.evaluation.point_chains import ChainDiagnostics, chain_diagnostics
 from counterpoise.evaluation.points import coordinates, equal_points
 from counterpoise.evaluation.two_sample import Propensity, tell_apart
 from counterpoise.evaluation.utility import (
@@ -26,8 +27,10 @@ from counterpoise.evaluation.utility import (
 )
 
 __all__ = [
+    "ChainDiagnostics",
     "LinearModel",
     "Propensity",
+    "chain_diagnostics",
     "coefficient_error",
     "coordinates",
     "discrepancy",

@@ -26,6 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from counterpoise.schema import Schema
+from counterpoise.vault.budget import Budget
 from counterpoise.vault.point_scores import Places, PointDistance
 
 # Places a coordinate can take: the bounds and what lies between at equal steps.
@@ -36,6 +37,9 @@ ANEW, NULL_PART = 0.1, 0.1
 ACCEPTED, ADAPTION = 0.3, 0.5
 # Distances to so many rows and points at a time stay near the processor.
 _BLOCK_CELLS = 50_000
+
+# Rounding in a decision to move is far below this part of the score's sensitivity.
+_ROUNDING = 2.0**-20
 
 Uniforms = Callable[[int], np.ndarray]
 
@@ -127,6 +131,19 @@ class Chains:
     sets: PointSets
     scores: np.ndarray  # chains x sweeps: u after each, in parts of the diameter
     accepted: np.ndarray  # chains: the part of moves that were
+
+
+def limit_rate(budget: Budget, rows: float, epsilon: float) -> float:
+    """theta, for which the law that chains tend to is the exponential mechanism of `epsilon`.
+
+    With u in parts of the diameter, a row's part in it is 2/m: half of its range over sets is 1/m
+    for a row more, and 2/m for one replaced (see `points`).
+
+    >>> round(limit_rate(Budget(1.0), rows=100.0, epsilon=2.0), 3)
+    100.0
+    """
+    sensitivity = budget.row_sensitivity(1 / rows)
+    return epsilon / (2 * sensitivity * (1 + _ROUNDING))
 
 
 def run_chains(

@@ -56,7 +56,13 @@ from counterpoise.vault.events import (
     MetropolisDpEvent,
     SelfComposedDpEvent,
 )
-from counterpoise.vault.metropolis import GRID_PLACES, PointSets, PointSpace, run_chains
+from counterpoise.vault.metropolis import (
+    GRID_PLACES,
+    PointSets,
+    PointSpace,
+    limit_rate,
+    run_chains,
+)
 from counterpoise.vault.noise import Noise
 from counterpoise.vault.point_scores import Places, PointDistance
 from counterpoise.vault.select import exponential_choice
@@ -75,8 +81,6 @@ _PARTS = 2**24
 _BLOCK_CELLS = 4_000_000
 # Rows that a chain walks over are held, by the public number of them, in no more bytes than this.
 _MOST_BYTES = 500_000_000
-# Rounding in a decision to move is far below this part of the score's sensitivity.
-_ROUNDING = 2.0**-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,9 +200,6 @@ def _metropolis(
             "sampler: a chain holds all rows in memory, and these are too many; use 'exact'"
         )
     epsilon = vault.ledger.selection_epsilon(share.part(1 / repeats))
-    # Half of the range of one row's part 2/m in u, in parts of the diameter
-    sensitivity = vault.budget.row_sensitivity(1 / rows)
-    theta = epsilon / (2 * sensitivity * (1 + _ROUNDING))
 
     def look(storage: Storage, source: Noise) -> np.ndarray:
         parts = [distance.places(batch) for batch in storage.batches(100_000)]
@@ -210,7 +211,7 @@ def _metropolis(
             chains=repeats,
             points=count,
             weight=1 / rows,
-            theta=theta,
+            theta=limit_rate(vault.budget, rows, epsilon),
             sweeps=-(-moves // count),
             uniforms=source.uniforms,
         )
