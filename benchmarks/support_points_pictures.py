@@ -14,8 +14,8 @@ pure, and the sensitivity is the sound one.
 6. Private points drawn over and over, each set with its part of the budget.
 7. Chains from four starts: their energies, and the variances between and within chains with R-hat.
 
-Figures 3 and 7 show what a vault never lets out: a chain's scores are of the rows. They are drawn
-by the chain itself, of rows that are nobody's.
+Figures 3 and 7 show what a vault never lets out: a chain's scores are of the rows. Here these are
+nobody's.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ import numpy as np
 import pandas as pd
 
 import counterpoise as cp
+from counterpoise.evaluation import ChainDiagnostics, chain_diagnostics
 from counterpoise.importance import energy, support_points
 from counterpoise.schema import Coded
 from counterpoise.synthesizers import SupportPoints
-from counterpoise.vault import PointDistance
-from counterpoise.vault.metropolis import GRID_PLACES, Chains, PointSpace, run_chains
 from weights_report import pyplot
 
 ROWS, POINTS, CLUSTERS = 200, 10, 4
@@ -79,20 +78,10 @@ def private(
     return model.sample(rows or model.coreset, seed=seed).to_numpy(), model
 
 
-def chains(made: Mixture, epsilon: float, count: int, sweeps: int, seed: int = 0) -> Chains:
-    """Chains with all that they went through; the rate is that of the query."""
-    distance = PointDistance()
-    # theta = epsilon / (2 D), with D = 2 / n for a row replaced
-    return run_chains(
-        PointSpace(SCHEMA, distance),
-        distance.places(made.coded),
-        chains=count,
-        points=POINTS,
-        weight=1 / ROWS,
-        theta=epsilon * ROWS / 4,
-        sweeps=sweeps,
-        uniforms=np.random.default_rng(seed).random,
-    )
+def chains(made: Mixture, epsilon: float, count: int, moves: int) -> ChainDiagnostics:
+    """Chains as the query would run them, with what they went through."""
+    budget = cp.Budget(epsilon, neighbours="replace")
+    return chain_diagnostics(made.coded, POINTS, epsilon, budget, moves=moves, chains=count, seed=0)
 
 
 def show(panel: Any, made: Mixture, title: str, **sets: np.ndarray) -> None:
@@ -128,15 +117,15 @@ def figure_2(grid: Callable[..., Any]) -> None:
 
 def figure_3(grid: Callable[..., Any]) -> None:
     [[trace, law, last]], made = grid(1, 3), mixture()
-    found = chains(made, 5000, 1, 6000)
+    found = chains(made, 5000, 2, 60_000)
     energies = _energies(made, found)[0]
     trace.plot(energies, lw=0.4)
     trace.set(xlabel="sweep after the burn-in", ylabel="energy distance, squared")
-    trace.set_title(f"accepted: {found.accepted[0]:.0%}", fontsize=9)
+    trace.set_title(f"accepted: {found.accepted:.0%}", fontsize=9)
     law.hist(energies, bins=60, color=GRAY)
     law.set_title("energies of the chain", fontsize=9)
-    points = found.sets.grid[0] / (GRID_PLACES - 1)
-    show(last, made, "its last set", tab_red=points)
+    points, _ = private(made, 5000, sampler="metropolis", moves=60_000)
+    show(last, made, "the last set of another", tab_red=points)
 
 
 def figure_4(grid: Callable[..., Any]) -> None:
@@ -180,7 +169,7 @@ def figure_6(grid: Callable[..., Any]) -> None:
 
 def figure_7(grid: Callable[..., Any]) -> None:
     [[trace, spread]], made = grid(1, 2), mixture()
-    energies = _energies(made, chains(made, 1000, 4, 4000))
+    energies = _energies(made, chains(made, 1000, 4, 40_000))
     trace.plot(energies.T, lw=0.4)
     trace.set(xlabel="sweep after the burn-in", ylabel="energy distance, squared")
     ends = np.arange(50, energies.shape[1] + 1, 50)
@@ -197,7 +186,7 @@ def figure_7(grid: Callable[..., Any]) -> None:
     beside.set_ylabel("R-hat (dotted)")
 
 
-def _energies(made: Mixture, found: Chains) -> np.ndarray:
+def _energies(made: Mixture, found: ChainDiagnostics) -> np.ndarray:
     """Squared energy distances: scores lack the part of the rows alone, and are in diameters."""
     alone = energy(made.units, made.units[:1]) - 2 * np.mean(
         np.linalg.norm(made.units - made.units[0], axis=1)
