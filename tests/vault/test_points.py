@@ -11,7 +11,12 @@ from scipy.stats import chisquare
 from counterpoise.errors import BudgetError, VaultError
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import Budget, Journal, PointDistance, Share, Vault
-from counterpoise.vault.events import ExponentialDpEvent, MetropolisDpEvent, SelfComposedDpEvent
+from counterpoise.vault.events import (
+    DiscreteLaplaceDpEvent,
+    ExponentialDpEvent,
+    MetropolisDpEvent,
+    SelfComposedDpEvent,
+)
 from counterpoise.vault.metropolis import GRID_PLACES, PointSpace, full_score, run_chains
 from counterpoise.vault.point_scores import Places
 
@@ -108,9 +113,9 @@ LINE_ROWS = pd.DataFrame({"a": ["0"] * 6 + ["1"] * 2 + ["2"] * 3})
 
 
 def test_the_exact_sampler_has_the_law_of_its_exponential_mechanisms():
-    """Two choices out of three candidates, 6000 times, against the enumerated law."""
+    """Two choices out of three candidates, 4000 times, against the enumerated law."""
     candidates = LINE.encode(pd.DataFrame({"a": ["0", "1", "2"]}))
-    draws, m, epsilon = 6000, 11, 6.0
+    draws, m, epsilon = 4000, 11, 6.0
     budget = Budget(10_000.0, 0.0, "replace")
     with Vault(LINE_ROWS, LINE, budget, seed=3) as vault:
         # All pairs are repeats of a set of two, each choice with its own part of the share.
@@ -224,7 +229,7 @@ def test_points_are_charged_as_they_say():
     pool = LINE.encode(LINE_ROWS)
     with Vault(LINE_ROWS, LINE, Budget(1.0, 1e-6, "replace"), seed=1) as vault:
         share = vault.budget.whole.part(0.5)
-        vault.select_points(4, share, candidates=pool)
+        vault.select_points(2, share, candidates=pool, repeats=2)
         vault.select_points(4, share, sampler="metropolis", repeats=2, moves=40)
         exact, chain = (spend.event for spend in vault.ledger.spends)
     each = math.sqrt(8 * share.amount / 4)
@@ -232,6 +237,18 @@ def test_points_are_charged_as_they_say():
     each = math.sqrt(8 * share.amount / 2)
     assert chain == SelfComposedDpEvent(MetropolisDpEvent(pytest.approx(each), 40), 2)
     assert vault.ledger.epsilon_spent == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_bandwidth_is_charged_as_it_says():
+    with Vault(LINE_ROWS, LINE, Budget(1.0, 1e-6), seed=1) as vault:
+        share = vault.budget.whole.part(0.5)
+        for law in ("exponential", "laplace"):
+            vault.select_bandwidth(POOL, (0.1, 0.2, 0.4, 0.8), share, law)
+        chosen, noised = (spend.event for spend in vault.ledger.spends)
+    assert chosen == ExponentialDpEvent(pytest.approx(math.sqrt(8 * share.amount)))
+    # epsilon = D1 / b, with D1 = 3 for four widths
+    each = math.sqrt(2 * share.amount)
+    assert noised == DiscreteLaplaceDpEvent(pytest.approx(each / 3), 3)
 
 
 def test_a_large_share_is_charged_by_its_epsilon_where_that_is_less():
