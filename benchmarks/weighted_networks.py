@@ -44,7 +44,7 @@ import pandas as pd
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist, pdist
 
-from counterpoise.importance import ESTIMATORS, WeightedGenerator
+from counterpoise.importance import ESTIMATORS, WeightedGenerator, energy
 from weights_report import pyplot
 
 ROWS, LATENT, COMPARED = 2000, 10, 1000
@@ -85,13 +85,6 @@ def squared_discrepancy(target: np.ndarray, made: np.ndarray) -> float:
     return mean(target, target) + mean(made, made) - 2 * mean(target, made)
 
 
-def energy_distance(target: np.ndarray, made: np.ndarray) -> float:
-    def mean(left: np.ndarray, right: np.ndarray) -> float:
-        return float(cdist(left, right).mean())
-
-    return 2 * mean(target, made) - mean(target, target) - mean(made, made)
-
-
 def make(model: str, dimension: int, run: int, matrix: np.ndarray, **options: Any) -> np.ndarray:
     """Rows of a model of that run."""
     generator = np.random.default_rng((run, dimension, 1))
@@ -125,7 +118,7 @@ def law(model: str, dimension: int, run: int, matrix: np.ndarray, **options: Any
         "run": run,
         "kl": kullback_leibler(target, made),
         "mmd2": squared_discrepancy(target, made),
-        "energy": energy_distance(target, made),
+        "energy": energy(target, made),
         "seconds": seconds,
     }
 

@@ -84,7 +84,7 @@ def mean_discrepancy(
     >>> bool((shifted.of_generated.sum(axis=0) > 0).all())  # to the left the loss falls
     True
     """
-    x, y = _points("real", real), _points("generated", generated)
+    x, y = checked_points("real", real), checked_points("generated", generated)
     if x.shape[1] != y.shape[1]:
         raise MethodError("generated: expected as many columns as the real points have")
     own = checked_weights(weights, len(x))
@@ -204,7 +204,8 @@ def _between(
     return value, of_x, of_y
 
 
-def _points(name: str, value: Any) -> np.ndarray:
+def checked_points(name: str, value: Any) -> np.ndarray:
+    """Finite points, rows x columns."""
     found = number_array(name, value)
     if found.ndim != 2 or not len(found) or not np.isfinite(found).all():
         raise MethodError(f"{name}: expected finite points, rows x columns")
