@@ -9,14 +9,16 @@ an interrupted run goes on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import counterpoise
 from counterpoise.arguments import seed_or_none, whole_number
-from counterpoise.bundle.assemble import assemble, derived_seed
+from counterpoise.bundle.assemble import assemble, assemble_in_parts, derived_seed, draw_part
 from counterpoise.bundle.card import describe, versions
 from counterpoise.bundle.models import Models
+from counterpoise.bundle.parts import block_sizes, check_room, goes_in_parts
 from counterpoise.bundle.pool import balanced_part, pool_rows
 from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, check_seed, plan_release
@@ -75,7 +77,8 @@ def release(
     asked for first. `questions` are what analysts will ask, such as "readmitted ~ age + stay *
     ward", "mean(charges) by ward", "ward x sex" or `Question`s: public, and measured before all
     else. `rows` is the number of synthetic rows, by default the
-    noisy number of private ones, but a million at most; `replicates` the number of replicate
+    noisy number of private ones, but a million at most; more than a million are made in parts, and
+    stay in a file that the release reads as it needs them; `replicates` the number of replicate
     weights, from which analysts have standard errors. `neighbours` is "add-remove" (the number of
     rows is private) or "replace" (it is public). `fine` pays for a fine histogram of every number
     and date without stated bins, and of long lists of categories, by which cells and groups are
@@ -104,6 +107,8 @@ def release(
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     check_seed(plan, seed)
     asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
+    if plan.rows is not None:
+        check_room(plan.rows, plan.released, replicates, None if work is None else Path(work))
     kept = open_work(work, request(plan) | asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
         return carry_out(table, plan, found, said, replicates, seed)
@@ -131,11 +136,12 @@ def carry_out(
         said("sampling", 0.5)
         rows = min(model.rows, MOST_DRAWN) if plan.rows is None else plan.rows
         released = plan.released.as_released().with_modelled(vault.schema).settled
-        pool = draw(model, released, pool_rows(plan.weighter, rows), sampling_seed)
+        in_parts = goes_in_parts(rows, plan.weighter, model)
+        first = block_sizes(rows)[0] if in_parts else pool_rows(plan.weighter, rows)
+        pool = draw(model, released, first, sampling_seed)
         said("weights", 0.55)
         weight_model = fit_weights(vault, pool, plan, kept, model)
         ledger = vault.ledger
-    synthetic, chosen = balanced_part(pool, released.modelled, weight_model, rows, sampling_seed)
     assert plan.synthesizer is not None
     models = Models.of(plan.synthesizer, model, plan.weighter, weight_model)
     card = {
@@ -154,17 +160,26 @@ def carry_out(
     }
     if replicates:
         said("replicates", 0.65)
-    made = assemble(
-        synthetic,
-        released,
-        card,
-        weight_model,
-        replicates=replicates,
-        synthesizer=model,
-        kept=chosen,
-        models=models,
-        work=kept.folder,
-        seed=derived_seed(sampling_seed, 1),
-    )
+    with_all: dict[str, Any] = {
+        "replicates": replicates,
+        "synthesizer": model,
+        "models": models,
+        "work": kept.folder,
+        "seed": derived_seed(sampling_seed, 1),
+    }
+    if in_parts:
+        made = assemble_in_parts(
+            pool,
+            partial(draw_part, model, released, sampling_seed),
+            released,
+            card,
+            weight_model,
+            rows=rows,
+            said=lambda done: said("replicates", 0.65 + 0.35 * done),
+            **with_all,
+        )
+    else:
+        part, chosen = balanced_part(pool, released.modelled, weight_model, rows, sampling_seed)
+        made = assemble(part, released, card, weight_model, kept=chosen, **with_all)
     said("done", 1.0)
     return made

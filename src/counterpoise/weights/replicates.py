@@ -171,7 +171,8 @@ def _redraw(
         resample[:, some], base[:, some] = drawn[0].T, drawn[1].T
     if kept is not None:
         base *= kept.stands_for.astype(np.float32)[:, None]
-    tables, shapes = None, ()
+    tables: RedrawnTables | None = None
+    shapes: tuple[RedrawnShape | None, ...] = ()
     if synthesizer is not None:
         codes = synthesizer.schema.encode(synthetic).codes
         if hasattr(synthesizer, "redrawn_tables"):
