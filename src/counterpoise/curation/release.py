@@ -18,7 +18,7 @@ from counterpoise.arguments import seed_or_none, whole_number
 from counterpoise.bundle.assemble import assemble, assemble_in_parts, derived_seed, draw_part
 from counterpoise.bundle.card import describe, versions
 from counterpoise.bundle.models import Models
-from counterpoise.bundle.parts import block_sizes, check_room, goes_in_parts
+from counterpoise.bundle.parts import MADE_TOGETHER, block_sizes, check_room, goes_in_parts
 from counterpoise.bundle.pool import balanced_part, pool_rows
 from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, check_seed, plan_release
@@ -41,9 +41,10 @@ from counterpoise.synthesizers.progress import watched
 from counterpoise.vault import REPLACE, Budget, seal
 from counterpoise.weights import WEIGHTERS, Weighter
 
-# The most rows that are drawn when nobody says how many. With little budget, or many rows a person,
-# the noisy number of private rows may be any number; those that noise invented would fill memory.
-MOST_DRAWN = 1_000_000
+# The most rows that are drawn when nobody says how many: as many as are made together. A million
+# know a share to a twentieth of a per cent, and more can be asked for; and with little budget, or
+# many rows a person, the noisy number of private rows may be any number.
+MOST_DRAWN = MADE_TOGETHER
 
 
 def release(

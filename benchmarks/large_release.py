@@ -1,0 +1,124 @@
+"""What a release of many rows takes: to make, to save, to load and to ask.
+
+A private table of 34,000 rows and 16 columns (`medium` of `cost.py`) is released as so many
+synthetic rows with 80 replicates, each step in a fresh process with one thread: processor seconds,
+seconds by the clock, and the most memory that the process held, with Python and its libraries.
+DuckDB's threads are counted too; page cache is not. Estimates are asked once, of a release that was
+loaded in the same process before.
+
+    python benchmarks/large_release.py [--rows 1000000,10000000] [--folder results/large]
+
+The releases stay in the folder, and figures in `results/large_release.csv`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import counterpoise as cp
+from cost import DELTA, ONE_THREAD, SHAPES, reference, schema_of, table_file
+from memory import forget_peak, peak_megabytes
+
+TABLE = "medium"
+STEPS: dict[str, Callable[[cp.Release], Any]] = {
+    "mean": lambda release: release.mean("number0"),
+    "mean by group": lambda release: release.mean("number1", by="category5"),
+    "quantile": lambda release: release.quantile("number1"),
+    "crosstab": lambda release: release.crosstab("category0", "category7"),
+    "correlation": lambda release: release.corr("number0", "number2"),
+    "binomial glm": lambda release: release.glm("category0 ~ number0 + integer0"),
+    "part": lambda release: release.part(1_000_000),
+}
+
+
+def path_of(rows: int, folder: Path) -> Path:
+    return folder / f"release-{rows}"
+
+
+def make(rows: int, folder: Path) -> Callable[[], Any]:
+    table, schema = table_file(TABLE, folder), schema_of(SHAPES[TABLE])
+    work = folder / f"work-{rows}"
+
+    def run() -> Any:
+        made = cp.release(
+            table, schema, 1.0, DELTA, rows=rows, seed=1, work=work, progress=_say(time.time())
+        )
+        return made.save(path_of(rows, folder), overwrite=True)
+
+    return run
+
+
+def _say(began: float) -> Callable[[str, float], None]:
+    def say(stage: str, done: float) -> None:
+        seconds, peak = time.time() - began, peak_megabytes()
+        print(f"{seconds:7.0f} s {done:5.0%} {stage} {peak:.0f} MB", file=sys.stderr, flush=True)
+
+    return say
+
+
+def run_here(step: str, rows: int, folder: Path) -> None:
+    """Measure one step in this process."""
+    known = reference()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cp.CounterpoiseWarning)
+        if step == "make and save":
+            run = make(rows, folder)
+        elif step == "load":
+            run = lambda: cp.load(path_of(rows, folder))  # noqa: E731
+        else:
+            release = cp.load(path_of(rows, folder)).use_weights()
+            run = lambda: STEPS[step](release)  # noqa: E731
+        forget_peak()
+        began, wall = time.process_time(), time.perf_counter()
+        run()
+        seconds, wall = time.process_time() - began, time.perf_counter() - wall
+    found = {"seconds": seconds, "wall": wall, "megabytes": peak_megabytes(), "reference": known}
+    print(json.dumps(found))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", default="1000000,10000000")
+    parser.add_argument("--steps", default=",".join(("make and save", "load", *STEPS)))
+    parser.add_argument("--folder", type=Path, default=Path("results/large"))
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--here", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    if chosen.here:
+        return run_here(chosen.here, int(chosen.rows), chosen.folder)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    kept = []
+    for rows in chosen.rows.split(","):
+        for step in chosen.steps.split(","):
+            command = [sys.executable, __file__, "--here", step, "--rows", rows]
+            done = subprocess.run(
+                [*command, "--folder", str(chosen.folder)],
+                env=os.environ | ONE_THREAD,
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+            found = json.loads(done.stdout.splitlines()[-1])
+            kept.append({"rows": int(rows), "step": step, **found})
+            pd.DataFrame(kept).to_csv(chosen.out / "large_release.csv", index=False)
+            print(
+                f"{int(rows):>12,} {step:<14} {found['seconds']:8.1f} s CPU "
+                f"{found['megabytes']:6.0f} MB  (reference {found['reference']:.2f} s)",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
