@@ -76,8 +76,10 @@ class StoredRows:
         Replicates are held to what the file states of them, and to all rules when they are read.
         """
         found = cls(file, schema, rows, replicates, stated, known={stamp_of(file)})
-        for name in schema.names:
-            check_column(found.as_written([name])[name], name, schema)
+        with found._opened() as (_, written):
+            for name in schema.names:
+                column = read_table(written, [name], as_categories=expected_texts(schema))
+                check_column(column[name], name, schema)
         check_weights(found.weights, rows, "the weights of the table")
         if replicates:
             SavedReplicates.checked(file, weight_names(replicates)[1:], rows, stated)
