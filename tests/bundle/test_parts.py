@@ -18,6 +18,7 @@ from counterpoise.bundle import assemble, parts, stored_rows
 from counterpoise.errors import AnalysisError, BundleError
 from counterpoise.formulas import row_sums
 from counterpoise.schema import tables
+from counterpoise.weights import judge_replicates
 
 ROWS, BLOCK = 1_600, 350
 
@@ -257,6 +258,26 @@ def test_what_needs_all_rows_at_once_says_so_and_takes_a_part(loaded, held, monk
     part = loaded.part(400)
     turned = part.retarget({"ward": {"a": 0.5, "b": 0.25, "c": 0.25}}).use_weights()
     assert turned.proportion("ward", "a").value == pytest.approx(0.5)
+
+
+def test_replicates_are_bounded_alike_in_all_blocks(monkeypatch):
+    # As if all of them rested on too few rows
+    monkeypatch.setattr(judge_replicates, "LEAST_PART", 0.8)
+    monkeypatch.setattr(judge_replicates, "CAUTIOUS_PART", 0.9)
+    with small_parts(large=False):
+        one = made(replicates=4)
+    found = one.card["replicates"]
+    assert found["bounded"] == 4
+    assert found["worst_before_bounding"] < found["worst_effective_sample_size"]
+    least = 0.8 * one.card["weights"]["effective_sample_size"]
+    assert found["effective_sample_sizes"] == pytest.approx([least] * 4, rel=0.1)
+    assert one.stored.all_replicates().mean(axis=0) == pytest.approx(np.ones(4), rel=1e-5)
+
+
+@pytest.mark.parametrize("places", [[1, 0], [0.5], [[0]], [-1], [ROWS], None])
+def test_places_of_no_rows_are_refused(release, places):
+    with pytest.raises(BundleError, match="places"):
+        release.take(places)
 
 
 @pytest.mark.usefixtures("large")

@@ -99,7 +99,7 @@ class Release:
         """
         known = (*self.schema.names, WEIGHT)
         for name in columns:
-            if name not in known:
+            if not isinstance(name, str) or name not in known:
                 raise BundleError(f"columns: the release has no column {shown(name)}")
         if self.stored is not None:
             return self.stored.read(columns or None)
@@ -107,6 +107,11 @@ class Release:
 
     def take(self, places: np.ndarray) -> pd.DataFrame:
         """Some rows of the table with their weights, by positions in order, each once."""
+        places = np.asarray(places)
+        if places.ndim != 1 or places.dtype.kind not in "iu" or (np.diff(places) <= 0).any():
+            raise BundleError("places: expected positions of rows, in order and each once")
+        if len(places) and not 0 <= places[0] <= places[-1] < self.rows:
+            raise BundleError(f"places: expected positions from 0 to {self.rows - 1:,}")
         if self.stored is not None:
             return self.stored.read(places=places)
         return self.table.iloc[places].reset_index(drop=True)
