@@ -1,10 +1,10 @@
 """What a release of many rows takes: to make, to save, to load and to ask.
 
 A small generated private table of `cost.py`, by default of 20,000 rows and 7 columns, is released
-as so many synthetic rows with 80 replicates, each step in a fresh process with one thread:
-processor seconds, seconds by the clock, and the most memory that the process held, with Python and
-its libraries. DuckDB's threads are counted too; page cache is not. Estimates are asked once, of a
-release that was loaded in the same process before.
+as so many synthetic rows with 80 replicates and saved by one process with one thread, and loaded
+and asked by another: processor seconds, seconds by the clock, and the most memory that the process
+held in each step, with Python and its libraries. DuckDB's threads are counted too; page cache is
+not.
 
     python benchmarks/large_release.py [--rows 1000000,10000000] [--table medium]
 
@@ -21,6 +21,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,30 +68,33 @@ def _say(began: float) -> Callable[[str, float], None]:
 
 
 def run_here(step: str, name: str, rows: int, folder: Path) -> None:
-    """Measure one step in this process."""
+    """Make a release in this process, or load one and ask it."""
     known = reference()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cp.CounterpoiseWarning)
-        if step == "make and save":
-            run = make(name, rows, folder)
-        elif step == "load":
-            run = lambda: cp.load(path_of(rows, folder))  # noqa: E731
-        else:
-            release = cp.load(path_of(rows, folder)).use_weights()
-            run = lambda: STEPS[step](release)  # noqa: E731
-        forget_peak()
-        began, wall = time.process_time(), time.perf_counter()
-        run()
-        seconds, wall = time.process_time() - began, time.perf_counter() - wall
-    found = {"seconds": seconds, "wall": wall, "megabytes": peak_megabytes(), "reference": known}
-    print(json.dumps(found))
+        if step == "make":
+            _measure("make and save", make(name, rows, folder), known)
+            return
+        release = _measure("load", lambda: cp.load(path_of(rows, folder)), known).use_weights()
+        for question, ask in STEPS.items():
+            _measure(question, partial(ask, release), known)
+
+
+def _measure(step: str, run: Callable[[], Any], known: float) -> Any:
+    forget_peak()
+    began, wall = time.process_time(), time.perf_counter()
+    made = run()
+    seconds, wall = time.process_time() - began, time.perf_counter() - wall
+    found = {"step": step, "seconds": seconds, "wall": wall, "megabytes": peak_megabytes()}
+    print(json.dumps(found | {"reference": known}), flush=True)
+    return made
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", default="1000000,10000000")
     parser.add_argument("--table", default="posterior-table", choices=SHAPES)
-    parser.add_argument("--steps", default=",".join(("make and save", "load", *STEPS)))
+    parser.add_argument("--steps", default="make,ask")
     parser.add_argument("--folder", type=Path, default=Path("results/large"))
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--here", help=argparse.SUPPRESS)
@@ -103,21 +107,22 @@ def main() -> None:
     for rows in chosen.rows.split(","):
         for step in chosen.steps.split(","):
             command = [sys.executable, __file__, "--here", step, "--rows", rows]
-            done = subprocess.run(
-                [*command, "--table", chosen.table, "--folder", str(chosen.folder)],
-                env=os.environ | ONE_THREAD,
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
+            command += ["--table", chosen.table, "--folder", str(chosen.folder)]
+            running = subprocess.Popen(
+                command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True
             )
-            found = json.loads(done.stdout.splitlines()[-1])
-            kept.append({"rows": int(rows), "step": step, **found})
-            pd.DataFrame(kept).to_csv(chosen.out / "large_release.csv", index=False)
-            print(
-                f"{int(rows):>12,} {step:<14} {found['seconds']:8.1f} s CPU "
-                f"{found['megabytes']:6.0f} MB  (reference {found['reference']:.2f} s)",
-                flush=True,
-            )
+            assert running.stdout is not None
+            for line in running.stdout:
+                found = {"rows": int(rows), **json.loads(line)}
+                kept.append(found)
+                pd.DataFrame(kept).to_csv(chosen.out / "large_release.csv", index=False)
+                print(
+                    f"{int(rows):>12,} {found['step']:<14} {found['seconds']:8.1f} s CPU "
+                    f"{found['megabytes']:6.0f} MB  (reference {found['reference']:.2f} s)",
+                    flush=True,
+                )
+            if running.wait():
+                sys.exit(f"{step}: failed")
 
 
 if __name__ == "__main__":

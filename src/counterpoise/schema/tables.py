@@ -51,6 +51,8 @@ _FEW_CATEGORIES = 64
 _UNLISTED = -2
 # Rows that are in memory together where a file is written or read in parts.
 GROUP_ROWS = 122_880
+# The first level takes half the time of the usual one, and a twentieth more room.
+_PACKED = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1"
 _CSV, _AS_TEXT = (
     "FORMAT csv, HEADER true, NULLSTR ''",
     {"BOOLEAN": "upper(CAST({} AS VARCHAR))"},
@@ -183,7 +185,9 @@ def write_parquet(
     frame: pd.DataFrame, path: str | os.PathLike[str], compression: str = "zstd"
 ) -> None:
     """Write a frame as Parquet."""
-    _write(frame, path, f"FORMAT parquet, COMPRESSION {compression}")
+    # What is not packed is for a while, and not worth looking for what can be written once.
+    words = ", DICTIONARY_SIZE_LIMIT 1" if compression == "uncompressed" else ""
+    _write(frame, path, f"FORMAT parquet, COMPRESSION {compression}{words}")
 
 
 def join_parquet(
@@ -207,7 +211,7 @@ def join_parquet(
             f"{shapes.get(types.get(name, ''), '{}').format(what)} AS {quote_name(name)}"
             for name, what in chosen.items()
         )
-        options = _CSV if csv else f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {GROUP_ROWS}"
+        options = _CSV if csv else f"{_PACKED}, ROW_GROUP_SIZE {GROUP_ROWS}"
         with plainly(target, error=TableError), whole_file(target) as file:
             place = f"{quote_text(file.name)} ({options}, USE_TMP_FILE false)"
             try:
