@@ -34,6 +34,7 @@ from counterpoise.curation.stages import (
 )
 from counterpoise.curation.weights_share import why_split
 from counterpoise.curation.work import Work, open_work
+from counterpoise.disk import as_path
 from counterpoise.formulas.questions import Question
 from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
 from counterpoise.synthesizers.obedience import draw
@@ -109,7 +110,8 @@ def release(
     check_seed(plan, seed)
     asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
     if plan.rows is not None:
-        check_room(plan.rows, plan.released, replicates, None if work is None else Path(work))
+        place = None if work is None else as_path("work", work)
+        check_room(plan.rows, plan.released, replicates, place)
     kept = open_work(work, request(plan) | asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
         return carry_out(table, plan, found, said, replicates, seed)
