@@ -33,11 +33,11 @@ from memory import forget_peak, peak_megabytes
 
 STEPS: dict[str, Callable[[cp.Release], Any]] = {
     "mean": lambda release: release.mean("number0"),
-    "mean by group": lambda release: release.mean("number1", by="category1"),
     "quantile": lambda release: release.quantile("number1"),
-    "crosstab": lambda release: release.crosstab("category0", "category2"),
-    "correlation": lambda release: release.corr("number0", "number2"),
     "binomial glm": lambda release: release.glm("category0 ~ number0 + integer0"),
+    "mean by group": lambda release: release.mean("number1", by="category1"),
+    "correlation": lambda release: release.corr("number0", "number2"),
+    "crosstab": lambda release: release.crosstab("category0", "category2"),
     "part": lambda release: release.part(1_000_000),
 }
 
