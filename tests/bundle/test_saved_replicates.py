@@ -105,7 +105,7 @@ def test_every_value_is_looked_at_when_it_is_read(folder, tmp_path, monkeypatch,
     def trusting(cls, file, names, rows, stated):
         # As if the file said of its columns what another one does.
         whole = checked(cls, folder / "synthetic.parquet", names, rows, stated)
-        return dataclasses.replace(whole, file=file, stamp=saved_replicates._stamp(file))
+        return dataclasses.replace(whole, file=file, stamp=saved_replicates.stamp_of(file))
 
     monkeypatch.setattr(files.SavedReplicates, "checked", classmethod(trusting))
     found = with_one_weight(folder, tmp_path / "copy", value)

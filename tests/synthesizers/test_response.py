@@ -47,7 +47,7 @@ def test_tables_move_as_those_of_a_refit(synthesizer):
     merged = combine(graph.domain, model.measured)
     noise = [generator.normal(scale=part.scale, size=part.values.shape) for part in merged]
     changes = np.concatenate([part.reshape(-1) for part in noise])[:, None]
-    weights = response.weights(np.ones((len(codes), 1)), changes)[:, 0]
+    weights = response.redrawn(changes).weights(codes, np.ones((len(codes), 1)))[:, 0]
     assert weights.mean() == pytest.approx(1.0, abs=1e-4)
     refitted = fit(
         graph.domain,
@@ -73,7 +73,8 @@ def test_without_a_change_only_the_pull_moves_a_table():
     model = fitted(Marginals(workload=(("x",),)))
     codes = SCHEMA.encode(model.sample(20_000, seed=2)).codes
     response = Response.of(model.graph, model.measured, codes)
-    weights = response.weights(np.ones((len(codes), 1)), np.zeros((len(response.expected), 1)))
+    still = response.redrawn(np.zeros((len(response.expected), 1)))
+    weights = still.weights(codes, np.ones((len(codes), 1)))
     [place] = [i for i, table in enumerate(response.tables) if table.size == 10]
     table = response.tables[place]
     before = model.graph.marginal(("x",)) / model.graph.total

@@ -298,7 +298,7 @@ def test_methods_that_need_rows_are_marked():
         if getattr(registry.get(name), "needs_rows", False)
     }
     assert marked == {
-        *("dpgan", "dpcgan", "gan", "cgan", "mmdgan", "pategan"),
+        *("dpgan", "dpcgan", "gan", "cgan", "mmdgan", "pategan", "support-points"),
         *("logistic", "logistic-outputs", "dp-mlp", "mlp", "pate"),
     }
 

@@ -39,6 +39,7 @@ from counterpoise.analysis.support import (
 )
 from counterpoise.formulas.layout import Layout
 from counterpoise.formulas.matrices import ReadFormula
+from counterpoise.formulas.row_sums import row_blocks
 from counterpoise.formulas.terms import SCALES, Factor, columns_of, factor_columns
 from counterpoise.schema import Schema
 from counterpoise.schema.expression_trees import Call, Name, Node
@@ -233,9 +234,12 @@ def steps_of(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     [1.0, 3.27]
     """
     low, high = x.min(axis=0), x.max(axis=0)
-    is_binary = ((x == low) | (x == high)).all(axis=0)
-    mean = np.average(x, axis=0, weights=weights)
-    deviation = np.sqrt(np.average((x - mean) ** 2, axis=0, weights=weights))
+    is_binary, square = np.ones(x.shape[1], dtype=bool), np.zeros(x.shape[1])
+    mean = weights @ x / weights.sum()
+    for some in row_blocks(len(x)):
+        is_binary &= ((x[some] == low) | (x[some] == high)).all(axis=0)
+        square += weights[some] @ (x[some] - mean) ** 2
+    deviation = np.sqrt(square / weights.sum())
     found = np.where(is_binary, high - low, 2 * deviation)
     # The intercept is one everywhere; a step of it is one.
     return np.where(found > 0, found, 1.0)

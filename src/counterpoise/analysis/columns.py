@@ -153,7 +153,7 @@ def numbers(release: Release, name: str) -> Numbers:
         raise AnalysisError(
             f"column {name!r} is {column.kind} and has no numbers; ask for its {instead}"
         )
-    series = release.table[name]
+    series = release.read(name)[name]
     present = series.notna().to_numpy()
     if column.kind in _UNITS:
         unit, _ = _UNITS[column.kind]
@@ -186,7 +186,7 @@ def codes(release: Release, name: str) -> Codes:
     column = one_column(release, name).ungrouped
     name = column.name
     schema = release.schema.plain.select([name])
-    found = schema.replace(schema[name].ungrouped).encode(release.table[[name]]).codes[:, 0]
+    found = schema.replace(schema[name].ungrouped).encode(release.read(name)).codes[:, 0]
     return Codes(np.where(found == column.cells, -1, found), _labels(column))
 
 
@@ -197,7 +197,7 @@ def groups(release: Release, by: By) -> Groups:
     None, when a row is null.
     """
     names = () if by is None else several_columns(release, by, "by")
-    members = np.zeros(len(release.table), dtype=np.int64)
+    members = np.zeros(release.rows, dtype=np.int64)
     labels: list[tuple[Any, ...]] = [()]
     for name in names:
         found = codes(release, name)

@@ -126,7 +126,7 @@ def total(
     population, note = _population(release)
     linear, beyond = set[str](), 0.0
     if column is None:
-        values = np.ones(len(release.table))
+        values = np.ones(release.rows)
     elif category is not None:
         values, place = _is_category(release, column, category)
         known = Measured.of_release(release).is_stated({column, *grouped.columns})
@@ -140,7 +140,7 @@ def total(
         note = joined(note, _hidden(release, column, found, design))
         beyond = population * _unseen(release, column, found, design)
     # T = N sum_i w_i x_i / sum_i w_i
-    everyone = np.ones((1, len(release.table)))
+    everyone = np.ones((1, release.rows))
     results = population * ratio(*design.several_sums(grouped.lines(values), everyone))
     if column is None and by is None:
         number = float(population)
@@ -215,10 +215,7 @@ def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Es
         ordered(release, column),
         groups(release, by),
     )
-    members = []
-    for place in range(len(grouped.labels)):
-        rows = np.flatnonzero((grouped.members == place) & found.present)
-        members.append(_quantile(design, found.values, rows, q, public))
+    members = _quantiles(design, found, grouped, q, public)
 
     def bounds() -> list[tuple[Any, ...]]:
         there = np.flatnonzero(found.present)
@@ -310,30 +307,76 @@ class Woodruff:
         return _value(self.column, low), _value(self.column, high)
 
 
-def _quantile(
-    design: Design, values: np.ndarray, rows: np.ndarray, q: float, column: Column
-) -> Estimate:
-    if not len(rows):
-        return Estimate(None, None, None, EMPTY)
-    rows = rows[np.argsort(values[rows], kind="stable")]
-    ranked = values[rows]
-    plain = _value(column, _inverse(ranked, _cumulative(np.ones(len(rows))), q))
-    if not design.weights[rows].sum() > 0:
-        return Estimate(None, None, plain, EMPTY)
-    cumulative = _cumulative(design.weights[rows])
-    found = _inverse(ranked, cumulative, q)
-    value = _value(column, found)
-    if not design.count:
-        return Estimate(value, None, plain, NO_REPLICATES)
+def _quantiles(
+    design: Design, found: Numbers, grouped: Groups, q: float, column: Column
+) -> list[Estimate]:
+    """The quantile of every group; the replicates are gone through once for all of them."""
+    own = [
+        _own_quantile(design.weights, found.values, _ranked(found, grouped, place), q)
+        for place in range(len(grouped.labels))
+    ]
     # F(theta) = sum_i w_i 1[x_i <= theta] / sum_i w_i, with every replicate
-    sums = design.take(rows).sums(np.stack([(ranked <= found).astype(float), np.ones(len(rows))]))
-    error = float(standard_errors(ratio(sums[0], sums[1])))
-    if not error > SAME:
-        return Estimate(value, None, plain, ALL_ALIKE)
-    span = Woodruff(ranked, cumulative, q, error, design.count, column)
+    at = np.array([np.nan if each is None else each.value for each in own])
+    upto = np.append(at, np.nan)[grouped.members]
+    lines = [
+        grouped.lines((found.present & (found.values <= upto)).astype(float)),
+        grouped.lines(found.present.astype(float)),
+    ]
+    shares = ratio(*design.several_sums(*lines)) if design.count else np.full((len(own), 2), np.nan)
+    members = []
+    for place, each in enumerate(own):
+        if each is None:
+            members.append(Estimate(None, None, None, EMPTY))
+            continue
+        plain = _value(column, each.plain)
+        if each.cumulative is None:
+            members.append(Estimate(None, None, plain, EMPTY))
+            continue
+        value, error = _value(column, each.value), float(standard_errors(shares[place]))
+        if not design.count:
+            members.append(Estimate(value, None, plain, NO_REPLICATES))
+        elif not error > SAME:
+            members.append(Estimate(value, None, plain, ALL_ALIKE))
+        else:
+            span = Woodruff(each.ranked, each.cumulative, q, error, design.count, column)
+            members.append(_with_span(value, plain, span))
+    return members
+
+
+@dataclass(frozen=True, eq=False)
+class _OwnQuantile:
+    """The quantile of some rows with their weights and without, and what it was found by."""
+
+    value: float
+    plain: float
+    ranked: np.ndarray
+    cumulative: np.ndarray | None  # None where no row has weight
+
+
+def _ranked(found: Numbers, grouped: Groups, place: int) -> np.ndarray:
+    """The rows of a group that have a value, by their values."""
+    rows = np.flatnonzero((grouped.members == place) & found.present)
+    return rows[np.argsort(found.values[rows], kind="stable")]
+
+
+def _own_quantile(
+    weights: np.ndarray, values: np.ndarray, rows: np.ndarray, q: float
+) -> _OwnQuantile | None:
+    if not len(rows):
+        return None
+    ranked = values[rows]
+    plain = _inverse(ranked, _cumulative(np.ones(len(rows))), q)
+    if not weights[rows].sum() > 0:
+        return _OwnQuantile(math.nan, plain, ranked, None)
+    cumulative = _cumulative(weights[rows])
+    return _OwnQuantile(_inverse(ranked, cumulative, q), plain, ranked, cumulative)
+
+
+def _with_span(value: Any, plain: Any, span: Woodruff) -> Estimate:
     low, high = span.ends(LEVEL)
+    column = span.column
     scale = Scale(column.kind if column.kind in ("date", "datetime") else "number")
-    width = (high - low) / (2 * multiplier(LEVEL, design.count))
+    width = (high - low) / (2 * multiplier(LEVEL, span.degrees))
     return Estimate(value, scale.width(width) if column.is_numeric else None, plain, "", span)
 
 
@@ -364,7 +407,7 @@ def _population(release: Release) -> tuple[float, str]:
         return float(target[POPULATION]), ""
     stated = release.card.get(POPULATION)
     if stated is None:
-        return float(release.card.get("rows", len(release.table))), BY_ROWS
+        return float(release.card.get("rows", release.rows)), BY_ROWS
     return float(stated), BY_PRIVATE_ROWS if target else ""
 
 

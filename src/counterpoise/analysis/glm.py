@@ -45,6 +45,7 @@ from counterpoise.formulas.likelihood import (
     probabilities,
 )
 from counterpoise.formulas.matrices import Matrices, ReadFormula, Recipe, read_formula
+from counterpoise.formulas.row_sums import triangle
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -174,27 +175,31 @@ def glm(
     design = Design.of(release)
     read = read_formula(formula, release.schema)
     chosen = choose_family(release.schema, read.targets, family)
-    made = read.matrices(release.table, coded=coded_targets(release.schema, read.targets, chosen))
+    needed = release.read(*sorted({*read.targets, *read.used}))
+    made = read.matrices(needed, coded=coded_targets(release.schema, read.targets, chosen))
     x, rows = made.features, made.rows
     _check_rank(x, design.weights[rows], list(made.terms))
-    # Terms of one size, so that Newton's equations are well conditioned.
-    sizes = np.sqrt((x**2).mean(axis=0))
+    own_steps, varied = steps_of(x, design.weights[rows]), x.min(axis=0) < x.max(axis=0)
+    # Terms of one size, so that Newton's equations are well conditioned; in place, as the matrix
+    # of a large release is most of what is held.
+    sizes = np.sqrt(np.einsum("ij,ij->j", x, x) / len(x))
+    x /= sizes
     likelihood: Likelihood
     terms = list(made.terms)
     categories: tuple[Any, ...] = ()
     if chosen == MULTINOMIAL:
         codes, categories = _categories(read, made)
-        likelihood = Multinomial(x / sizes, codes, len(categories))
+        likelihood = Multinomial(x, codes, len(categories))
         terms = [f"{label}: {term}" for label in categories[1:] for term in made.terms]
         sizes = np.tile(sizes, len(categories) - 1)
     else:
-        likelihood = Numeric(x / sizes, _target(made, FAMILIES[chosen]), FAMILIES[chosen])
+        likelihood = Numeric(x, _target(made, FAMILIES[chosen]), FAMILIES[chosen])
     equations = max(1, len(categories) - 1)
-    steps, unit = np.tile(steps_of(x, design.weights[rows]), equations) / sizes, 1.0
+    steps, unit = np.tile(own_steps, equations) / sizes, 1.0
     if chosen == "gaussian":
         unit = float(steps_of(made.target[:, None], design.weights[rows])[0]) / 2
     # A prior is for what varies: the intercept is free.
-    varies = np.tile(x.min(axis=0) < x.max(axis=0), equations)
+    varies = np.tile(varied, equations)
     # Many small products: threads would wait for each other longer than they work.
     with threadpool_limits(1, "blas"):
         results, information, dispersion, note = _fit_all(
@@ -227,7 +232,7 @@ def glm(
         ),
         naive_errors=pd.Series(naive, index=pd.Index(terms, name="term")),
         rows=len(rows),
-        left_out=len(release.table) - len(rows),
+        left_out=release.rows - len(rows),
         recipe=made.recipe,
         categories=categories,
     )
@@ -257,10 +262,11 @@ def _target(made: Matrices, family: Family) -> np.ndarray:
 
 
 def _check_rank(x: np.ndarray, weights: np.ndarray, terms: list[str]) -> None:
-    scaled = x * np.sqrt(weights)[:, None]
+    # The triangle has the norms and the products of the rows' columns, and is as good as they are.
+    scaled = triangle(x, np.sqrt(weights))
     norms = np.linalg.norm(scaled, axis=0)
-    triangle, order = linalg.qr(scaled / np.where(norms > 0, norms, 1), mode="r", pivoting=True)
-    diagonal = np.abs(np.diag(triangle))
+    found, order = linalg.qr(scaled / np.where(norms > 0, norms, 1), mode="r", pivoting=True)
+    diagonal = np.abs(np.diag(found))
     # Pivoting puts the terms that add nothing to those before them last.
     rank = int((diagonal > 1e-9).sum())
     if rank < len(terms):

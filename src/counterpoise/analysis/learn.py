@@ -43,6 +43,8 @@ from counterpoise.schema import Schema
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
 
+# The most numbers that features of rows in a file may be, in double precision: 0.8 GB.
+MOST_FEATURES = 100_000_000
 _SEARCHES = (GridSearchCV, RandomizedSearchCV)
 _COMMITTEES = (StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor)
 
@@ -140,7 +142,7 @@ def fit(
     """
     design = Design.of(release)
     coder, rows, goal = _prepare(release, estimator, target, features, encode)
-    x, weights = coder.transform(release.table.iloc[rows]), design.weights[rows]
+    x, weights = _features(release, coder, rows), design.weights[rows]
     generator = np.random.default_rng(seed_or_none(seed))
     fitted = _fit_weighted(estimator, x, goal, weights, generator)
     made = Pipeline([("schema", coder), ("model", fitted)])
@@ -272,7 +274,7 @@ def _prepare(
         raise AnalysisError(f"features: {target!r} is the target, so it cannot be a feature")
     if not features:
         raise AnalysisError("features: expected at least one column besides the target")
-    if release.table[target].isna().all():
+    if release.read(target)[target].isna().all():
         raise AnalysisError(f"target: no synthetic row has a value of {target!r}")
     coder = SchemaCoder(release.schema.plain.select(features), encode)
     if column.is_numeric:
@@ -290,6 +292,17 @@ def _prepare(
         raise AnalysisError(f"target: {target!r} is {column.kind}, and a regressor needs numbers")
     goal = np.array(coded.labels)[coded.codes[rows]]
     return coder, rows, goal.astype(float) if is_regressor(estimator) else goal
+
+
+def _features(release: Release, coder: SchemaCoder, rows: np.ndarray) -> Any:
+    """The features of some rows; those that stay in their file are read if they are few enough."""
+    width = len(coder.get_feature_names_out())
+    if release.stored is not None and release.rows * width > MOST_FEATURES:
+        raise AnalysisError(
+            f"features: {release.rows:,} rows of {width} features would fill the memory; fit a "
+            "part, release.part(1_000_000).fit(...), or state fewer features"
+        )
+    return coder.transform(release.read(*coder.schema.names).iloc[rows])
 
 
 def _fit_weighted(

@@ -286,7 +286,7 @@ def posterior(
     )
     convergence = check_convergence(sampled)
     internal, count = sampled.draws, 0
-    if replicates is not False and design.replicates is not None:
+    if replicates is not False and isinstance(design.replicates, np.ndarray):
         count = design.count
         modes = _replicate_modes(model, task, mode, design.replicates, sizes.used)
         internal = internal + spread(internal, mode.theta, modes, generator)

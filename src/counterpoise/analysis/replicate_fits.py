@@ -58,9 +58,7 @@ def fit_replicates(
     else:
         found, alone = [None] * design.count, list(range(design.count))
     for replicate in alone:
-        assert design.replicates is not None
-        weights = design.replicates[:, replicate][rows]
-        found[replicate] = maximise(likelihood, weights, start)
+        found[replicate] = maximise(likelihood, design.replicate(replicate)[rows], start)
     return found
 
 
@@ -84,11 +82,10 @@ def hold_back(
     for replicate, each in enumerate(found):
         if each is not None and (np.abs(each - start) * steps).max() <= RUN_AWAY:
             continue
-        assert design.replicates is not None
         # The same for a replicate every time.
         centre = start + deviations * np.random.default_rng(replicate).normal(size=len(start))
         drawn = Drawn(likelihood, centre, precisions)
-        held[replicate] = maximise(drawn, design.replicates[:, replicate][rows], start)
+        held[replicate] = maximise(drawn, design.replicate(replicate)[rows], start)
         count += held[replicate] is not None
     return held, count
 

@@ -25,6 +25,7 @@ from scipy.special import stdtrit
 
 from counterpoise.analysis.verdict import check_weights
 from counterpoise.arguments import real_number, shown
+from counterpoise.bundle.stored_rows import StoredRows
 from counterpoise.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -58,12 +59,16 @@ class Design:
     """
 
     weights: np.ndarray
-    replicates: np.ndarray | None = None
+    # In memory, or where they are read from a block of rows at a time.
+    replicates: np.ndarray | StoredRows | None = None
 
     @classmethod
     def of(cls, release: Release) -> Design:
         """The design of a release whose weights may be used."""
         check_weights(release)
+        stored = release.stored
+        if stored is not None and stored.is_large:
+            return cls(stored.weights, stored if release.replicate_count else None)
         replicates = release.replicates
         if replicates is not None and replicates.shape[:1] != release.weights.shape:
             raise AnalysisError("replicates: expected one row for every row of the table")
@@ -74,12 +79,16 @@ class Design:
     @property
     def count(self) -> int:
         """The number of replicates."""
+        if isinstance(self.replicates, StoredRows):
+            return self.replicates.replicates
         return 0 if self.replicates is None else self.replicates.shape[1]
 
-    def take(self, rows: np.ndarray) -> Design:
-        """The design of some of the rows, by position."""
-        chosen = None if self.replicates is None else self.replicates[rows]
-        return Design(self.weights[rows], chosen)
+    def replicate(self, place: int) -> np.ndarray:
+        """One replicate weight of every row."""
+        assert self.replicates is not None
+        if isinstance(self.replicates, StoredRows):
+            return self.replicates.replicate(place)
+        return self.replicates[:, place]
 
     def sums(self, rows: Any) -> np.ndarray:
         """Weighted sums of each line of `rows` (lines x rows, dense or sparse): lines x (2 + R)."""
@@ -105,28 +114,35 @@ class Design:
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """The replicates in double precision, a few rows that fit into a cache at a time.
 
-        Of all rows, or of those at some positions; `beside` is how many other numbers of a row
-        the cache has to hold.
+        Of all rows, or of those at some positions, in order; `beside` is how many other numbers of
+        a row the cache has to hold.
         """
-        if self.replicates is None:
-            return
-        total = len(self.weights) if rows is None else len(rows)
-        if total == len(self.weights):
+        if rows is not None and len(rows) == len(self.weights):
             rows = None
-        step = max(_NUMBERS_AT_ONCE // max(self.count, beside), 1)
-        for start in range(0, total, step):
-            some = slice(start, start + step)
-            block = self.replicates[some if rows is None else rows[some]]
-            # In the order in which they are held: replicates are many, and lines to sum are few.
-            yield some, block.astype(float, order="K")
+        step = max(_NUMBERS_AT_ONCE // max(self.count, beside, 1), 1)
+        for start, part in self._parts():
+            ends = start, start + len(part)
+            first, last = ends if rows is None else np.searchsorted(rows, ends).tolist()
+            for begin in range(first, last, step):
+                some = slice(begin, min(begin + step, last))
+                chosen = slice(begin - start, some.stop - start)
+                block = part[chosen if rows is None else rows[some] - start]
+                # In the order in which they are held: there are many of them, and few lines.
+                yield some, block.astype(float, order="K")
+
+    def _parts(self) -> Iterator[tuple[int, np.ndarray]]:
+        """The replicates as they are held or read: where each part begins, and rows x R."""
+        if isinstance(self.replicates, StoredRows):
+            yield from self.replicates.replicate_blocks()
+        elif self.replicates is not None:
+            yield 0, self.replicates
 
     def each(self) -> Iterator[np.ndarray]:
         """The weights, equal weights, and every replicate, in the order of the last axis."""
         yield self.weights
         yield np.ones(len(self.weights))
-        for replicate in range(self.count):
-            assert self.replicates is not None
-            yield self.replicates[:, replicate]
+        for place in range(self.count):
+            yield self.replicate(place)
 
 
 def covariance(results: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ def resample(release: Release, rows: int | None = None, seed: int | None = None)
     np.float64(0.75)
     """
     check_weights(release)
-    count = len(release.table) if rows is None else rows
+    count = release.rows if rows is None else rows
     count = whole_number("rows", count, 1, MOST_COPIES, AnalysisError)
     generator = np.random.default_rng(seed_or_none(seed))
     chosen = generator.permutation(drawn_rows(release.weights, count, generator))
@@ -131,7 +131,9 @@ def _plain(release: Release) -> pd.DataFrame:
 
 def _rows(release: Release, chosen: np.ndarray) -> pd.DataFrame:
     """Some rows, perhaps several times; identifiers are made anew, so that each is there once."""
-    found = _plain(release).iloc[chosen].reset_index(drop=True)
+    different, places = np.unique(chosen, return_inverse=True)
+    names = list(release.schema.names)
+    found = release.take(different)[names].iloc[places].reset_index(drop=True)
     made = {
         name: surrogates(release.schema[name], len(found))
         for name in release.schema.rules.identifiers

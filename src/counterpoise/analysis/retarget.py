@@ -25,8 +25,8 @@ from counterpoise.analysis.stated_margins import read_margins
 from counterpoise.arguments import real_number, seed_or_none
 from counterpoise.bundle.assemble import derived_seed, judgement
 from counterpoise.bundle.card import RETARGETED
-from counterpoise.bundle.release import WEIGHT
 from counterpoise.bundle.rules import MOST_PEOPLE, refused
+from counterpoise.bundle.weight_columns import WEIGHT
 from counterpoise.errors import AnalysisError
 from counterpoise.weights import Weights
 from counterpoise.weights.diagnostics import Verdict

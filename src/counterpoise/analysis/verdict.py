@@ -22,7 +22,7 @@ CAUTION, REFUSE = "caution", "do not use"
 
 def check_weights(release: Release) -> None:
     """Warn once, or raise an AnalysisError, when the verdict on the weights is bad."""
-    if not len(release.table):
+    if not release.rows:
         raise AnalysisError("the release has no rows, so there is nothing to estimate from")
     verdict = release.card.get("weights", {}).get("verdict") or {}
     level = verdict.get("level")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +20,30 @@ from counterpoise.bundle.card import (
     without_target,
 )
 from counterpoise.bundle.models import Models, SavedModels
+from counterpoise.bundle.parts import RowsWriter, Sizes, block_sizes, goes_in_parts
 from counterpoise.bundle.pool import balanced_part, pool_rows
-from counterpoise.bundle.release import WEIGHT, Release
+from counterpoise.bundle.release import Release
+from counterpoise.bundle.weight_columns import WEIGHT
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
 from counterpoise.schema.row_rules import complete
 from counterpoise.synthesizers.obedience import draw
 from counterpoise.weights import WeightModel, Weights
 from counterpoise.weights.balance import Kept
-from counterpoise.weights.diagnostics import Verdict
-from counterpoise.weights.judge_replicates import JudgedReplicates, judge_replicates, worse
+from counterpoise.weights.diagnostics import LEVELS, Verdict
+from counterpoise.weights.judge_replicates import (
+    JudgedReplicates,
+    judge_replicates,
+    mix,
+    worse,
+)
 from counterpoise.weights.measured import describe_measured
 from counterpoise.weights.moment_model import MomentModel
 from counterpoise.weights.protocol import redrawable
-from counterpoise.weights.replicates import replicate_weights
+from counterpoise.weights.replicates import replicate_first, replicate_weights
 
+# Where the seeds of blocks begin, beyond those of other uses.
+_FIRST_BLOCK = 1000
 # Said of a release whose replicates know nothing of the error of its synthesizer.
 UNKNOWN_ERROR = Verdict(
     "caution",
@@ -78,17 +89,95 @@ def assemble(
             seed=seed,
         )
         judged = judge_replicates(weights, columns)
-    measured = {"measured": describe_measured(synthesizer, weight_model)}
-    unknown = UNKNOWN_ERROR if judged and _is_taken_as_given(synthesizer, weight_model) else None
-    judged_so = judgement(card["weights"], found, judged, unknown)
-    # What a card says of an earlier choice of rows is not true of these.
-    made = {key: value for key, value in card.items() if key != CHOSEN_FROM}
-    made |= {"rows": len(synthetic)} | measured | judged_so
+    made = _described(card, found, judged, weight_model, synthesizer)
     if kept is not None:
         made[CHOSEN_FROM] = kept.pool
     table = complete(schema, synthetic).assign(**{WEIGHT: weights})
     judged_columns = None if judged is None else judged.columns
     return Release(table, schema, made, judged_columns, models=models, work=work)
+
+
+def assemble_in_parts(
+    first: pd.DataFrame,
+    draw_block: Callable[[int, int], pd.DataFrame],
+    schema: Schema,
+    card: dict[str, Any],
+    weight_model: Any,
+    *,
+    rows: int,
+    replicates: int,
+    synthesizer: Any = None,
+    models: Models | SavedModels | None = None,
+    work: Path | None = None,
+    seed: int | None = None,
+    said: Callable[[float], None] | None = None,
+) -> Release:
+    """A release of so many rows, of which one block at a time is in memory; see `parts`.
+
+    `first` is the block on which the weights were fitted, `draw_block(rows, place)` draws others.
+    Another private sample and other noise, and what they make of weights and tables, are worked
+    out on the first block and hold for all; each block has its own rows drawn again, and its
+    weights and replicates average to one. `said` is told what part is done.
+    """
+    writer = RowsWriter(schema, replicates, work)
+    population = card["population"]
+    sizes = block_sizes(rows)
+    raw, bounded = Sizes(replicates), Sizes(replicates)
+    weights, parts, reached = np.empty(rows), np.ones(replicates), 1.0
+    for place, size in enumerate(sizes):
+        block = first if place == 0 else draw_block(size, place)
+        weighed = weight_model.weigh(block)
+        own = weighed.normalised
+        weights[writer.rows : writer.rows + size] = own
+        reached = min(reached, weighed.reached)
+        columns = None
+        if replicates and place == 0:
+            columns, replication = replicate_first(
+                weight_model,
+                block,
+                replicates,
+                population=rows if population is None else population,
+                synthesizer=redrawable(synthesizer),
+                seed=seed,
+            )
+            parts = judge_replicates(own, columns).parts
+        elif replicates:
+            stream = np.random.SeedSequence(seed, spawn_key=(1, place))
+            columns = replication.weights(block, np.random.default_rng(stream))
+        if columns is not None:
+            raw.add(columns)
+            mix(own, columns, parts)
+            bounded.add(columns)
+        table = complete(schema, block, before=writer.rows, total=rows)
+        writer.add(table.assign(**{WEIGHT: own}), columns)
+        if said is not None:
+            said((place + 1) / (len(sizes) + 1))
+    stored: Any = writer.finish()
+    with np.errstate(divide="ignore"):
+        found = Weights(np.log(weights), reached)
+    judged = None
+    if replicates:
+        effective = found.effective_sample_size
+        judged = JudgedReplicates(None, bounded.found, raw.found, effective, parts)
+    made = _described(card, found, judged, weight_model, synthesizer)
+    columns_or_none = stored if replicates else None
+    return Release(stored, schema, made, columns_or_none, models=models, work=work)
+
+
+def _described(
+    card: dict[str, Any],
+    found: Weights,
+    judged: JudgedReplicates | None,
+    weight_model: WeightModel,
+    synthesizer: Any,
+) -> dict[str, Any]:
+    """The card of rows with these weights: how many, what was measured, and the verdict."""
+    unknown = UNKNOWN_ERROR if judged and _is_taken_as_given(synthesizer, weight_model) else None
+    # What a card says of an earlier choice of rows is not true of these.
+    made = {key: value for key, value in card.items() if key != CHOSEN_FROM}
+    measured = {"measured": describe_measured(synthesizer, weight_model)}
+    judged_so = judgement(card["weights"], found, judged, unknown)
+    return made | {"rows": len(found)} | measured | judged_so
 
 
 def _is_taken_as_given(synthesizer: Any, weight_model: WeightModel) -> bool:
@@ -109,6 +198,21 @@ def sample(release: Release, rows: int, seed: int | None = None) -> Release:
     if models is None or models.problem is not None:
         reason = release.card.get("model", {}).get("reason") or "there is none in the bundle"
         raise MethodError(f"this release has no model to draw new rows from: {reason}")
+    described, replicates = without_target(release.card), release.replicate_count
+    if goes_in_parts(rows, models.weights, models.synthesizer):
+        draw_block = partial(draw_part, models.synthesizer, release.schema, seed)
+        return assemble_in_parts(
+            draw_block(block_sizes(rows)[0], 0),
+            draw_block,
+            release.schema,
+            described,
+            models.weights,
+            rows=rows,
+            replicates=replicates,
+            synthesizer=models.synthesizer,
+            models=models,
+            seed=derived_seed(seed, 1),
+        )
     count = pool_rows(models.weights, rows, models.synthesizer)
     pool = draw(models.synthesizer, release.schema, count, seed)
     modelled = release.schema.modelled
@@ -116,14 +220,44 @@ def sample(release: Release, rows: int, seed: int | None = None) -> Release:
     return assemble(
         drawn,
         release.schema,
-        without_target(release.card),
+        described,
         models.weights,
-        replicates=0 if release.replicates is None else release.replicates.shape[1],
+        replicates=replicates,
         synthesizer=models.synthesizer,
         kept=kept,
         models=models,
         seed=derived_seed(seed, 1),
     )
+
+
+def part(release: Release, rows: int) -> Release:
+    """Every so many-th row of a release, with its weights and replicates, in memory."""
+    rows = min(whole_number("rows", rows), release.rows)
+    places = np.arange(rows) * release.rows // max(rows, 1)
+    table = release.take(places)
+    weights = table[WEIGHT].to_numpy()
+    weights = weights / weights.mean() if len(weights) else weights
+    columns, stored = None, release.stored
+    if stored is not None and stored.replicates:
+        columns = stored.replicates_at(places)
+    elif stored is None and release.replicates is not None:
+        columns = release.replicates[places]
+    if columns is not None and rows:
+        columns = columns / columns.mean(axis=0, dtype=float).astype(columns.dtype)
+    # Those of the whole were bounded where that had to be.
+    judged = None if columns is None else judge_replicates(weights, columns, bound=False)
+    made = release.card.get("weights", {})
+    with np.errstate(divide="ignore"):
+        found = Weights(np.log(weights), reached=made.get("reached", 1.0))
+    described = judgement(made, found, judged)
+    whole = made.get("verdict")
+    if whole and LEVELS.index(whole["level"]) > LEVELS.index(
+        described["weights"]["verdict"]["level"]
+    ):
+        # What was found of the whole is true of its parts.
+        described["weights"]["verdict"] = whole
+    card = release.card | {"rows": rows} | described
+    return release.changed(table=table.assign(**{WEIGHT: weights}), card=card, replicates=columns)
 
 
 def reweighted(
@@ -164,11 +298,11 @@ def judgement(
     if also is not None:
         weights["verdict"] = asdict(worse(Verdict(**weights["verdict"]), also))
     # A table without rows has nothing to be judged by.
-    if judged is None or not judged.columns.size:
-        count = 0 if judged is None else judged.columns.shape[1]
+    count = 0 if judged is None else len(judged.found)
+    if judged is None or not count or not len(found):
         return {"weights": weights, "replicates": describe_replicates(count, None)}
     weights["verdict"] = asdict(worse(Verdict(**weights["verdict"]), judged.verdict))
-    replicates = describe_replicates(judged.columns.shape[1], judged.to_dict())
+    replicates = describe_replicates(count, judged.to_dict())
     return {"weights": weights, "replicates": replicates}
 
 
@@ -185,6 +319,12 @@ def _averaging_to_one(name: str, weights: np.ndarray, rows: int, dimensions: int
             f"{name}: expected weights (not their logarithms) from zero, and some above zero"
         )
     return np.asarray(found / found.mean(axis=0))
+
+
+def draw_part(model: Any, schema: Schema, seed: int | None, rows: int, place: int) -> pd.DataFrame:
+    """The rows of one block of a release: the first as those of a small one, others by seeds."""
+    own = seed if place == 0 or seed is None else derived_seed(seed, _FIRST_BLOCK + place)
+    return draw(model, schema, rows, own)
 
 
 def derived_seed(seed: int | None, place: int) -> int | None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from counterpoise.bundle.card import guarantee
-from counterpoise.bundle.release import WEIGHT
 from counterpoise.bundle.rules import LIST, OBJECT, TEXT, check_card, check_fields, refused, whole
+from counterpoise.bundle.weight_columns import WEIGHT, weight_names
 from counterpoise.disk import hash_of
 from counterpoise.errors import BundleError
 from counterpoise.schema import Schema
@@ -68,11 +68,6 @@ class Descriptor:
         """The number of replicate weights."""
         stated = self.card["replicates"]
         return 0 if stated is None else int(stated["count"])
-
-
-def weight_names(replicates: int) -> list[str]:
-    """The columns that a release adds to those of the schema, in their order."""
-    return [WEIGHT, *(f"{WEIGHT}_{place + 1}" for place in range(replicates))]
 
 
 def describe_folder(

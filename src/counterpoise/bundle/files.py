@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,16 @@ from counterpoise.bundle.descriptor import (
     MODEL,
     REPORT,
     TABLE,
+    Descriptor,
     describe_folder,
     read_descriptor,
-    weight_names,
 )
 from counterpoise.bundle.models import SavedModels
-from counterpoise.bundle.release import WEIGHT, Release
+from counterpoise.bundle.release import Release
 from counterpoise.bundle.rules import check_card, check_rows, check_weights, refused
 from counterpoise.bundle.saved_replicates import MANY, SavedReplicates
+from counterpoise.bundle.stored_rows import StoredRows, expected_texts
+from counterpoise.bundle.weight_columns import WEIGHT, weight_names
 from counterpoise.disk import as_path, plainly, standing, whole_folder
 from counterpoise.errors import BundleError, CounterpoiseError
 from counterpoise.schema import Schema
@@ -58,7 +59,7 @@ def write_bundle(
         target = Path(os.path.realpath(path))
         with whole_folder(target) as draft:
             check_target(target, overwrite)
-            _fill(draft, replace(release, card=card), page, csv, target)
+            _fill(draft, release.changed(card=card), page, csv, target)
 
 
 def check_target(path: Path, overwrite: bool) -> None:
@@ -84,35 +85,41 @@ def load(path: str | Path) -> Release:
             file, names = folder / TABLE, weight_names(found.replicates)
             if list(table_columns(file)) != [*found.schema.names, *names]:
                 raise BundleError("the table does not have the columns of its schema, and weights")
-            rows, replicates = found.card["rows"], None
-            is_large = rows * found.replicates > MANY
-            chosen = [*found.schema.names, WEIGHT] if is_large else None
-            expected = {
-                column.name: [str(category) for category in column.categories or ()]
-                for column in found.schema
-                if column.category_type == "string"
-            }
-            written = read_table(file, chosen, as_categories=expected)
-            table = _understood(written, found.schema)
-            if found.replicates and not is_large:
-                replicates = written[names[1:]].to_numpy(dtype=_precision(found.card))
-            _check_weights(table, replicates, rows)
-            if is_large:
-                saved = SavedReplicates.checked(file, names[1:], rows, found.hashes[TABLE])
+            rows, count = found.card["rows"], found.replicates
+            if StoredRows(file, found.schema, rows, count).is_large:
+                stored = StoredRows.checked(file, found.schema, rows, count, found.hashes[TABLE])
+                table: Any = stored
+                replicates: Any = stored if count else None
+            else:
+                table, replicates = _read(file, found)
     models = SavedModels(folder / MODEL, found.hashes[MODEL]) if MODEL in found.hashes else None
-    kept: Any = saved if is_large else replicates
-    return Release(table, found.schema, found.card, kept, models=models)
+    return Release(table, found.schema, found.card, replicates, models=models)
+
+
+def _read(file: Path, found: Descriptor) -> tuple[pd.DataFrame, Any]:
+    """The rows, and the replicates or where they are, if these are many."""
+    rows, replicates, names = found.card["rows"], None, weight_names(found.replicates)
+    are_many = rows * found.replicates > MANY
+    chosen = [*found.schema.names, WEIGHT] if are_many else None
+    written = read_table(file, chosen, as_categories=expected_texts(found.schema))
+    table = _understood(written, found.schema)
+    if found.replicates and not are_many:
+        replicates = written[names[1:]].to_numpy(dtype=_precision(found.card))
+    _check_weights(table, replicates, rows)
+    if are_many:
+        return table, SavedReplicates.checked(file, names[1:], rows, found.hashes[TABLE])
+    return table, replicates
 
 
 def _card_as_written(release: Release) -> dict[str, Any]:
     """The card, true of what is there: a release can be put together from parts of others."""
     card = dict(release.card)
-    count = 0 if release.replicates is None else release.replicates.shape[1]
+    count = release.replicate_count
     found = card.get("replicates")
     # What was found of other replicates says nothing of these.
     same = isinstance(found, Mapping) and found.get("count") == count
     described = describe_replicates(count, found if same else None)
-    card |= {"rows": len(release.table), "replicates": described}
+    card |= {"rows": release.rows, "replicates": described}
     if release.models is None and _says_saved(card):
         card["model"] = {"saved": False, "reason": "it was left out"}
     return card
@@ -126,6 +133,8 @@ def _says_saved(card: Mapping[str, Any]) -> bool:
 def _check(release: Release, card: dict[str, Any]) -> None:
     """Refuse to write what could not be read again."""
     check_card(card)
+    if release.stored is not None:
+        return  # they were looked at when they were read, or are as we wrote them
     if list(release.table.columns) != [*release.schema.names, WEIGHT]:
         raise BundleError("the table has to have the columns of the schema, and the weight")
     _check_weights(release.table, release.replicates, card["rows"])
@@ -137,14 +146,19 @@ def _fill(
 ) -> None:
     """Write the files of a release to its draft; messages name the place where it will be."""
     try:
-        table = _with_replicates(release)
-        write_parquet(table, draft / TABLE)
-        if csv:
-            write_csv(table, draft / CSV)
+        if release.stored is not None:
+            release.stored.write(draft / TABLE)
+            if csv:
+                release.stored.write(draft / CSV, csv=True)
+        else:
+            table = _with_replicates(release)
+            write_parquet(table, draft / TABLE)
+            if csv:
+                write_csv(table, draft / CSV)
         if release.models is not None and _says_saved(release.card):
             release.models.write(draft / MODEL)
         _write_text(draft / REPORT, page(release))
-        count = 0 if release.replicates is None else release.replicates.shape[1]
+        count = release.replicate_count
         text = describe_folder(draft, target.name, release.schema, release.card, count)
         _write_text(draft / DESCRIPTOR, text)
         draft.chmod(0o755)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from counterpoise.arguments import shown
 from counterpoise.bundle.card import (
     guarantee,
     protection,
@@ -22,7 +23,9 @@ from counterpoise.bundle.card import (
     without_sums,
     without_target,
 )
-from counterpoise.bundle.saved_replicates import ReadWhenAsked
+from counterpoise.bundle.saved_replicates import SavedReplicates
+from counterpoise.bundle.stored_rows import ReplicatesWhenAsked, StoredRows, TableWhenAsked
+from counterpoise.bundle.weight_columns import WEIGHT
 from counterpoise.disk import as_path, plainly
 from counterpoise.errors import BundleError, CounterpoiseWarning
 from counterpoise.schema import Schema
@@ -37,11 +40,9 @@ if TYPE_CHECKING:
     from counterpoise.analysis.result import Estimate, Estimates
     from counterpoise.bundle.models import Models, SavedModels
 
-WEIGHT = "weight"
-
 By = str | Sequence[str] | None
-# Those of a large release are read from its file at the first use.
-READ_WHEN_ASKED: Any = ReadWhenAsked()
+# What a large release has in its file is read from there when it is asked for.
+REPLICATES_WHEN_ASKED: Any = ReplicatesWhenAsked("replicates")
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,17 @@ class Release:
     `table` has the columns of the schema and `weight`, which averages to one. `card` says what
     was spent, by which methods, and what the weights look like. `replicates` are rows x R
     replicate weights, each column averaging to one, from which standard errors come; those of a
-    large release stay in its file until they are asked for. `accepted`
-    says that the weights are used whatever the verdict on them. `models` are what new rows are
-    drawn from, and `work` is the folder in which unfinished work was kept, until it is saved.
+    large release stay in its file until they are asked for. The rows of a very large one stay
+    there too: `table` and `replicates` then refuse to fill the memory and say what to do instead,
+    `read` reads some columns, and estimates read what they need. `accepted` says that the weights
+    are used whatever the verdict on them. `models` are what new rows are drawn from, and `work` is
+    the folder in which unfinished work was kept, until it is saved.
     """
 
     table: pd.DataFrame
     schema: Schema
     card: dict[str, Any]
-    replicates: np.ndarray | None = field(default=READ_WHEN_ASKED, compare=False)
+    replicates: np.ndarray | None = field(default=REPLICATES_WHEN_ASKED, compare=False)
     accepted: bool = False
     models: Models | SavedModels | None = field(default=None, repr=False, compare=False)
     work: Path | None = field(default=None, repr=False, compare=False)
@@ -67,9 +70,67 @@ class Release:
     told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
+    def rows(self) -> int:
+        """The number of synthetic rows."""
+        return len(vars(self)["_table"])
+
+    @property
+    def replicate_count(self) -> int:
+        """The number of replicate weights."""
+        found = vars(self)["_replicates"]
+        if isinstance(found, StoredRows):
+            return found.replicates
+        if isinstance(found, SavedReplicates):
+            return len(found.names)
+        return 0 if found is None else int(found.shape[1])
+
+    @property
+    def stored(self) -> StoredRows | None:
+        """The rows where they are in a file; None where they are in memory."""
+        found = vars(self)["_table"]
+        return found if isinstance(found, StoredRows) else None
+
+    @property
     def weights(self) -> np.ndarray:
         """The weight of every row."""
-        return self.table[WEIGHT].to_numpy()
+        return self.table[WEIGHT].to_numpy() if self.stored is None else self.stored.weights
+
+    def read(self, *columns: str) -> pd.DataFrame:
+        """Some columns of the table, or all and the weight, whatever memory they take.
+
+        >>> import pandas as pd, counterpoise as cp
+        >>> table = pd.DataFrame({"age": [20, 40], "weight": [0.5, 1.5]})
+        >>> cp.Release(table, cp.Schema([cp.Column.integer("age", 0, 99)]), {}).read("age").shape
+        (2, 1)
+        """
+        known = (*self.schema.names, WEIGHT)
+        for name in columns:
+            if not isinstance(name, str) or name not in known:
+                raise BundleError(f"columns: the release has no column {shown(name)}")
+        if self.stored is not None:
+            return self.stored.read(columns or None)
+        return self.table[list(columns or known)]
+
+    def take(self, places: np.ndarray) -> pd.DataFrame:
+        """Some rows of the table with their weights, by positions in order, each once."""
+        places = np.asarray(places)
+        if places.ndim != 1 or places.dtype.kind not in "iu" or (np.diff(places) <= 0).any():
+            raise BundleError("places: expected positions of rows, in order and each once")
+        if len(places) and not 0 <= places[0] <= places[-1] < self.rows:
+            raise BundleError(f"places: expected positions from 0 to {self.rows - 1:,}")
+        if self.stored is not None:
+            return self.stored.read(places=places)
+        return self.table.iloc[places].reset_index(drop=True)
+
+    def part(self, rows: int = 1_000_000) -> Release:
+        """The release of fewer rows: every so many-th, with its weights, in memory.
+
+        For what takes all rows at once, such as fits of scikit-learn. Rows are in no order, so it
+        is a smaller release of the same population; its weights are judged anew.
+        """
+        from counterpoise.bundle.assemble import part
+
+        return part(self, rows)
 
     @property
     def private(self) -> bool:
@@ -114,6 +175,7 @@ class Release:
             if not isinstance(flag, bool | np.bool_):
                 raise BundleError(f"{name}: expected True or False")
         write_bundle(self, folder, release_page, overwrite=bool(overwrite), csv=bool(csv))
+        self._follow(folder)
         if self.work is not None:
             try:
                 with plainly(self.work, "removed"):
@@ -123,6 +185,26 @@ class Release:
                     f"the release is saved, but {error}", CounterpoiseWarning, stacklevel=2
                 )
         return folder
+
+    def _follow(self, folder: Path) -> None:
+        """Rows that were in a folder of their own are where they were saved now."""
+        from counterpoise.bundle.descriptor import TABLE
+
+        stored = self.stored
+        if stored is not None and stored.folder is not None and not stored.is_uniform:
+            moved = stored.moved(folder / TABLE)
+            for place in ("_table", "_replicates"):
+                if vars(self)[place] is stored:
+                    vars(self)[place] = moved
+
+    def changed(self, **changes: Any) -> Release:
+        """The release with other fields; what is in a file stays there."""
+        kept = {
+            each.name: vars(self).get(f"_{each.name}", vars(self).get(each.name))
+            for each in fields(self)
+            if each.init
+        }
+        return Release(**{**kept, **changes})
 
     def sample(self, rows: int, seed: int | None = None) -> Release:
         """New rows from the model behind the release, with weights and replicates; free."""
@@ -304,14 +386,18 @@ class Release:
 
     def unweighted(self) -> Release:
         """The release as if it had no weights; its estimates have no intervals."""
-        rows = len(self.table)
+        rows = self.rows
         uniform = {
             "method": "uniform",
             "parameters": {},
             "effective_sample_size": float(rows),
             "largest_share": 1 / rows if rows else 0.0,
         }
-        table = self.table.assign(**{WEIGHT: np.ones(rows)})
+        table: Any
+        if self.stored is None:
+            table = self.table.assign(**{WEIGHT: np.ones(rows)})
+        else:
+            table = replace(self.stored, is_uniform=True, replicates=0)
         model = {"saved": False, "reason": "its weights were set aside"}
         made = {"weights": uniform, "replicates": None, "model": model}
         card = without_target(self.card) | without_sums(self.card) | made
@@ -350,7 +436,7 @@ class Release:
 
     def use_weights(self) -> Release:
         """The release with its weights accepted, whatever the verdict on them says."""
-        return replace(self, accepted=True)
+        return self.changed(accepted=True)
 
     def __repr__(self) -> str:
         stamp = ""
@@ -361,4 +447,8 @@ class Release:
         elif not self.private:
             stamp = f", {self.guarantee}"
         columns = len(self.schema)
-        return f"<Release: {len(self.table):,} rows x {columns} columns{stamp}>"
+        return f"<Release: {self.rows:,} rows x {columns} columns{stamp}>"
+
+
+# Not in the class, where it would be the default of a field that has none.
+Release.table = TableWhenAsked("table")  # type: ignore[assignment]

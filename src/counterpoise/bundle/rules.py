@@ -300,17 +300,21 @@ def check_weights(weights: np.ndarray, rows: int, what: str) -> None:
 
 def check_rows(table: pd.DataFrame, schema: Schema) -> None:
     """Raise a BundleError unless every value of the table has its place in the schema."""
-    for name in schema.rules.identifiers:
-        with refused(f"column {name!r} of the table"):
-            restored_identifier(schema[name], table[name])
-    for column in schema.plain:
-        values = table[column.name].reset_index(drop=True)
-        with refused(f"column {column.name!r} of the table"):
-            fits = _fits(column, values, schema.missing_values)
-        if not fits:
-            raise BundleError(
-                f"column {column.name!r} of the table holds values that its schema has no place for"
-            )
+    for name in (*schema.rules.identifiers, *schema.plain.names):
+        check_column(table[name], name, schema)
+
+
+def check_column(values: pd.Series, name: str, schema: Schema) -> None:
+    """Raise a BundleError unless every value of a column has its place in the schema."""
+    with refused(f"column {name!r} of the table"):
+        if name in schema.rules.identifiers:
+            restored_identifier(schema[name], values)
+            return
+        fits = _fits(schema.plain[name], values.reset_index(drop=True), schema.missing_values)
+    if not fits:
+        raise BundleError(
+            f"column {name!r} of the table holds values that its schema has no place for"
+        )
 
 
 @contextmanager

@@ -12,7 +12,6 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ class SavedReplicates:
 
         By the least and the most that the file states of its columns, without reading them.
         """
-        stamp = _stamp(file)
+        stamp = stamp_of(file)
         asked = [
             f"{what}({quote_name(name)})" for name in names for what in ("count", "min", "max")
         ]
@@ -65,7 +64,7 @@ class SavedReplicates:
         with plainly(self.file, "read"), refused(str(self.file)):
             if not self.file.is_file():
                 raise BundleError(f"{self.file} is no longer there; load the release again")
-            if _stamp(self.file) != self.stamp and hash_of(self.file) != self.hash:
+            if stamp_of(self.file) != self.stamp and hash_of(self.file) != self.hash:
                 raise BundleError(f"{self.file} was changed; get the release again")
             found = _read(self.file, self.names, self.rows)
             check_weights(found, self.rows, WHAT)
@@ -92,23 +91,7 @@ def _read(file: Path, names: tuple[str, ...], rows: int) -> np.ndarray:
     return found.T
 
 
-def _stamp(file: Path) -> tuple[int, ...]:
+def stamp_of(file: Path) -> tuple[int, ...]:
+    """What tells whether a file is still the one that it was, without reading it."""
     found = os.stat(file)
     return found.st_size, found.st_mtime_ns, found.st_ino
-
-
-class ReadWhenAsked:
-    """A field that holds replicate weights, or the saved ones that are then read."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.place = f"_{name}"
-
-    def __get__(self, release: object, owner: type | None = None) -> np.ndarray | None:
-        if release is None:
-            return None
-        found: np.ndarray | SavedReplicates | None = vars(release)[self.place]
-        return found.columns if isinstance(found, SavedReplicates) else found
-
-    def __set__(self, release: object, value: Any) -> None:
-        # A dataclass hands over the field's default, which is this.
-        vars(release)[self.place] = None if value is self else value

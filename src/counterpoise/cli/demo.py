@@ -77,7 +77,8 @@ def command(out: Path, epsilon: float, count: int, quiet: bool) -> None:
 def _alone(release: Release) -> Release:
     """Rows as the synthesizer makes them, before weights chose among them."""
     from counterpoise.bundle.models import Models
-    from counterpoise.bundle.release import WEIGHT, Release
+    from counterpoise.bundle.release import Release
+    from counterpoise.bundle.weight_columns import WEIGHT
 
     assert isinstance(release.models, Models)
     rows = release.models.synthesizer.sample(len(release.table))
@@ -116,7 +117,8 @@ def _models(alone: Release, release: Release, truth: pd.DataFrame, others: pd.Da
     from sklearn.metrics import roc_auc_score
 
     from counterpoise.analysis.text import aligned
-    from counterpoise.bundle.release import WEIGHT, Release
+    from counterpoise.bundle.release import Release
+    from counterpoise.bundle.weight_columns import WEIGHT
 
     rows = truth.assign(**{WEIGHT: 1.0})
     private = Release(release.schema.restore(rows), release.schema, card={})

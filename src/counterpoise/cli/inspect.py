@@ -36,8 +36,8 @@ def _lines(release: Release, folder: Path) -> list[str]:
     from counterpoise.cli.console import verdict_line
     from counterpoise.cli.summary import places
 
-    card, rows = release.card, len(release.table)
-    weights, replicates = card["weights"], release.replicates
+    card, rows = release.card, release.rows
+    weights, replicates = card["weights"], release.replicate_count
     effective = float(weights["effective_sample_size"])
     facts = [
         ("privacy", release.guarantee),
@@ -45,7 +45,7 @@ def _lines(release: Release, folder: Path) -> list[str]:
         ("synthesizer", str(card["synthesizer"]["method"])),
         ("weights", str(weights["method"])),
         ("effective sample size", f"{effective:,.0f} ({effective / max(rows, 1):.0%} of the rows)"),
-        ("replicate weights", "none" if replicates is None else str(replicates.shape[1])),
+        ("replicate weights", str(replicates or "none")),
     ]
     if card.get(CHOSEN_FROM) is not None:
         facts.append(("rows", f"chosen by weight from {card[CHOSEN_FROM]:,}"))

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from counterpoise.bundle.parts import MADE_TOGETHER, block_sizes, goes_in_parts
 from counterpoise.bundle.pool import pool_rows
 from counterpoise.curation.costs import (
     Cost,
@@ -78,15 +79,20 @@ def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> t
     weights: 14% a standardised mean of 10,000 rows: ± 0.0025; 16% of what is left, so that ...
     replicates: 0%
     """
-    rows = private_rows if plan.rows is None else plan.rows
+    rows = min(private_rows, MADE_TOGETHER) if plan.rows is None else plan.rows
+    # Of rows that are made in parts, the first block is what is drawn and held.
+    held = block_sizes(rows)[0] if goes_in_parts(rows, plan.weighter, None) else rows
     schema = _guessed(plan, private_rows)
     plan = share_by_rows(plan, schema, private_rows)
     stages = [_domain(plan), _bins(plan) if plan.cells_share is None else _cells(plan)]
     if plan.synthesizer is not None:
-        stages.append(_synthesizer(plan, schema, private_rows, rows))
-    stages.append(_weights(plan, schema, private_rows, rows))
+        stages.append(_synthesizer(plan, schema, private_rows, held))
+    stages.append(_weights(plan, schema, private_rows, held))
     if replicates:
-        stages.append(_replicates(plan, schema, private_rows, rows, replicates))
+        found = _replicates(plan, schema, private_rows, rows, replicates)
+        stages.append(
+            replace(found, bytes=_replicates(plan, schema, private_rows, held, replicates).bytes)
+        )
     return tuple(stage for stage in stages if stage is not None)
 
 

@@ -24,7 +24,8 @@ import counterpoise
 from counterpoise.analysis.rehearsals import LEAST_RUNS, Rehearsal
 from counterpoise.arguments import seed_or_none, truth_value, whole_number
 from counterpoise.bundle.card import COVERS_WEIGHTS, RETARGETED
-from counterpoise.bundle.release import WEIGHT, Release
+from counterpoise.bundle.release import Release
+from counterpoise.bundle.weight_columns import WEIGHT
 from counterpoise.curation.plan import CELLS_FRACTION, DOMAIN_FRACTION, Plan, plan_release
 from counterpoise.curation.progress import Progress
 from counterpoise.curation.release import carry_out

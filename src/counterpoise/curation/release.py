@@ -9,14 +9,16 @@ an interrupted run goes on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import counterpoise
 from counterpoise.arguments import seed_or_none, whole_number
-from counterpoise.bundle.assemble import assemble, derived_seed
+from counterpoise.bundle.assemble import assemble, assemble_in_parts, derived_seed, draw_part
 from counterpoise.bundle.card import describe, versions
 from counterpoise.bundle.models import Models
+from counterpoise.bundle.parts import MADE_TOGETHER, block_sizes, check_room, goes_in_parts
 from counterpoise.bundle.pool import balanced_part, pool_rows
 from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, check_seed, plan_release
@@ -34,6 +36,7 @@ from counterpoise.curation.stages import (
 )
 from counterpoise.curation.weights_share import why_split
 from counterpoise.curation.work import Work, is_begun, open_work
+from counterpoise.disk import as_path
 from counterpoise.formulas.questions import Question
 from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
 from counterpoise.synthesizers.obedience import draw
@@ -41,9 +44,10 @@ from counterpoise.synthesizers.progress import watched
 from counterpoise.vault import REPLACE, Account, Budget, seal
 from counterpoise.weights import WEIGHTERS, Weighter
 
-# The most rows that are drawn when nobody says how many. With little budget, or many rows a person,
-# the noisy number of private rows may be any number; those that noise invented would fill memory.
-MOST_DRAWN = 1_000_000
+# The most rows that are drawn when nobody says how many: as many as are made together. A million
+# know a share to a twentieth of a per cent, and more can be asked for; and with little budget, or
+# many rows a person, the noisy number of private rows may be any number.
+MOST_DRAWN = MADE_TOGETHER
 
 
 def release(
@@ -80,7 +84,8 @@ def release(
     asked for first. `questions` are what analysts will ask, such as "readmitted ~ age + stay *
     ward", "mean(charges) by ward", "ward x sex" or `Question`s: public, and measured before all
     else. `rows` is the number of synthetic rows, by default the
-    noisy number of private ones, but a million at most; `replicates` the number of replicate
+    noisy number of private ones, but a million at most; more than a million are made in parts, and
+    stay in a file that the release reads as it needs them; `replicates` the number of replicate
     weights, from which analysts have standard errors. `neighbours` is "add-remove" (the number of
     rows is private) or "replace" (it is public). `person` names a column that says whose a row is:
     of each person at most `max_rows_per_person` rows are used, and the column is never released;
@@ -115,6 +120,9 @@ def release(
     check_seed(plan, seed)
     billed = usable_account(account, plan, seed, is_begun(work))
     asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
+    if plan.rows is not None:
+        place = None if work is None else as_path("work", work)
+        check_room(plan.rows, plan.released, replicates, place)
     kept = open_work(work, request(plan, billed) | asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
         return carry_out(table, plan, found, said, replicates, seed, billed)
@@ -143,11 +151,12 @@ def carry_out(
         said("sampling", 0.5)
         rows = min(model.rows, MOST_DRAWN) if plan.rows is None else plan.rows
         released = plan.released.as_released().with_modelled(vault.schema).settled
-        pool = draw(model, released, pool_rows(plan.weighter, rows, model), sampling_seed)
+        in_parts = goes_in_parts(rows, plan.weighter, model)
+        first = block_sizes(rows)[0] if in_parts else pool_rows(plan.weighter, rows, model)
+        pool = draw(model, released, first, sampling_seed)
         said("weights", 0.55)
         weight_model = fit_weights(vault, pool, plan, kept, model)
         ledger, people = vault.ledger, described_people(vault)
-    synthetic, chosen = balanced_part(pool, released.modelled, weight_model, rows, sampling_seed)
     assert plan.synthesizer is not None
     models = Models.of(plan.synthesizer, model, plan.weighter, weight_model)
     card = {
@@ -167,17 +176,26 @@ def carry_out(
     }
     if replicates:
         said("replicates", 0.65)
-    made = assemble(
-        synthetic,
-        released,
-        card,
-        weight_model,
-        replicates=replicates,
-        synthesizer=model,
-        kept=chosen,
-        models=models,
-        work=kept.folder,
-        seed=derived_seed(sampling_seed, 1),
-    )
+    with_all: dict[str, Any] = {
+        "replicates": replicates,
+        "synthesizer": model,
+        "models": models,
+        "work": kept.folder,
+        "seed": derived_seed(sampling_seed, 1),
+    }
+    if in_parts:
+        made = assemble_in_parts(
+            pool,
+            partial(draw_part, model, released, sampling_seed),
+            released,
+            card,
+            weight_model,
+            rows=rows,
+            said=lambda done: said("replicates", 0.65 + 0.35 * done),
+            **with_all,
+        )
+    else:
+        part, chosen = balanced_part(pool, released.modelled, weight_model, rows, sampling_seed)
+        made = assemble(part, released, card, weight_model, kept=chosen, **with_all)
     said("done", 1.0)
     return made

@@ -11,6 +11,7 @@ from another: who runs again promises that the table is the same. A lock keeps a
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -22,6 +23,7 @@ import numpy as np
 
 from counterpoise.bundle.archive import read_archive, write_archive
 from counterpoise.bundle.release import Release
+from counterpoise.bundle.stored_rows import PREFIX
 from counterpoise.curation.plan import Plan
 from counterpoise.disk import as_path, only_one, plainly, write_whole
 from counterpoise.errors import BudgetError, BundleError
@@ -149,7 +151,9 @@ def _fresh_seed() -> int:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a kill left half written: files under temporary names of ours."""
+    """Remove what a kill left half written: files under temporary names of ours, and rows."""
+    for rows in folder.glob(f"{PREFIX}*"):
+        shutil.rmtree(rows, ignore_errors=True)
     for name in _FILES:
         for file in folder.glob(f".{name}.*"):
             file.unlink(missing_ok=True)

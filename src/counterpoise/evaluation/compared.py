@@ -17,7 +17,8 @@ import pandas as pd
 
 from counterpoise.arguments import instance_of
 from counterpoise.bundle.card import RETARGETED
-from counterpoise.bundle.release import WEIGHT, Release
+from counterpoise.bundle.release import Release
+from counterpoise.bundle.weight_columns import WEIGHT
 from counterpoise.errors import MethodError, TableError
 from counterpoise.schema import Coded, Column, Schema, check_columns, read_table, table_columns
 from counterpoise.schema.bins import bin_codes

@@ -18,6 +18,7 @@ import pandas as pd
 from counterpoise.errors import AnalysisError
 from counterpoise.formulas.bases import Basis, BSplines, Scaling, learn_basis
 from counterpoise.formulas.contrasts import Coding, learn_coding
+from counterpoise.formulas.row_sums import row_blocks
 from counterpoise.formulas.terms import BASES, SCALES, Factor, Term
 from counterpoise.schema.expression_trees import Call, Name, Node, written
 from counterpoise.schema.expressions import NotComputed, Values, evaluate, numbers
@@ -118,7 +119,7 @@ class Layout:
         if count > MOST_FEATURES or count * rows > MOST_CELLS:
             raise AnalysisError(
                 f"formula: it makes {count:,} features of {rows:,} rows; take columns of fewer "
-                "categories, or fewer products of them"
+                "categories or fewer products of them, or a part of the rows (release.part)"
             )
         names = self.names
         twice = [name for name in names if names.count(name) > 1] if count < 500 else []
@@ -130,6 +131,12 @@ class Layout:
     def matrix(self, frame: pd.DataFrame) -> np.ndarray:
         """Rows x columns; NaN where a factor has no value."""
         made = np.empty((len(frame), sum(self._count(part) for part, _ in self.parts)))
+        for some in row_blocks(len(frame)):
+            self._fill(made[some], frame.iloc[some])
+        return made
+
+    def _fill(self, made: np.ndarray, frame: pd.DataFrame) -> None:
+        """The columns of some rows; a row's depend on nothing but itself and what was learnt."""
         features = {
             scoped: self.factors[scoped[0]].features(frame, scoped[1])
             for scoped in {scoped for part, _ in self.parts for scoped in part}
@@ -144,7 +151,6 @@ class Layout:
                 whole = (own[:, :, None] * whole[:, None, :]).reshape(shape)
             made[:, start : start + whole.shape[1]] = whole
             start += whole.shape[1]
-        return made
 
     def _names(self, part: Part) -> list[str]:
         if not part:

@@ -16,6 +16,8 @@ import numpy as np
 from scipy import linalg
 from scipy.special import logsumexp, softmax
 
+from counterpoise.formulas.row_sums import triangle, weighted_gram
+
 # Newton's method is done when no coefficient moves by more than this, of its size: its error
 # after a step is about the square of the step.
 _TOLERANCE, MOST_STEPS = 1e-6, 50
@@ -138,8 +140,9 @@ class Numeric:
         mu = self.family.mean(eta)
         curvature = self.family.variance(mu)
         working = eta + (self.y - mu) / curvature
-        root = np.sqrt(weights * curvature)
-        return np.asarray(np.linalg.lstsq(self.x * root[:, None], root * working)[0])
+        # Least squares on the triangle of all rows, which has as many as there are columns.
+        found = triangle(self.x, np.sqrt(weights * curvature), beside=working)
+        return np.asarray(np.linalg.lstsq(found[:, :-1], found[:, -1])[0])
 
     def predictor(self, beta: np.ndarray) -> np.ndarray:
         """X beta."""
@@ -160,7 +163,7 @@ class Numeric:
     def information(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """X' W V X."""
         variance = self.family.variance(self.family.mean(eta))
-        return np.asarray((self.x * (weights * variance)[:, None]).T @ self.x)
+        return weighted_gram(self.x, weights * variance)
 
     def dispersion(self, eta: np.ndarray, weights: np.ndarray) -> float:
         """Phi = sum w (y - mu)^2 / (sum w - p), or 1."""
@@ -212,7 +215,7 @@ class Multinomial:
         for k in range(p.shape[1]):
             for other in range(k + 1):
                 curvature = weights * p[:, k] * ((k == other) - p[:, other])
-                block = (self.x * curvature[:, None]).T @ self.x
+                block = weighted_gram(self.x, curvature)
                 found[k, :, other], found[other, :, k] = block, block
         return found.reshape(p.shape[1] * size, -1)
 

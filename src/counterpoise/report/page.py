@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 # More columns than this are not drawn, and more lines of a table not listed.
 MOST_COLUMNS = 120
 MOST_LINES = 300
+# Of a release whose rows stay in their file, charts are of so many of them.
+MOST_SHOWN = 200_000
 
 # A smaller change of a relation is not worth a line.
 LEAST_CHANGE = 0.02
@@ -62,19 +64,23 @@ def release_page(release: Release) -> str:
     """The page of a release, as HTML."""
     ledger = release.ledger
     stages = _by_stage(release)
-    count = 0 if release.replicates is None else release.replicates.shape[1]
+    count = release.replicate_count
     listed = release.schema.settled.columns[:MOST_LINES]
-    found = relations(release)
+    # Of very many rows, a part is as good to look at.
+    stays = release.stored is not None and release.stored.is_large
+    shown = release.part(MOST_SHOWN) if stays else release
+    found = relations(shown)
     return _environment.get_template("release.html").render(
         guarantee=release.guarantee,
         protects=release.protects,
         seeded=not ledger.private,
-        rows=len(release.table),
+        rows=release.rows,
+        shown=shown.rows,
         columns=[
-            column_card(release, column) for column in release.schema.plain.columns[:MOST_COLUMNS]
+            column_card(shown, column) for column in release.schema.plain.columns[:MOST_COLUMNS]
         ],
-        known=[known(column) | {"nulls": null_shares(release, column)} for column in listed],
-        sample=sample_rows(release),
+        known=[known(column) | {"nulls": null_shares(shown, column)} for column in listed],
+        sample=sample_rows(shown),
         width=len(release.schema),
         budget=ledger.budget.to_dict(),
         spent=ledger.epsilon_spent,
@@ -90,7 +96,7 @@ def release_page(release: Release) -> str:
             for place, (stage, epsilon) in enumerate(stages.items())
         ],
         weights=_weights(release, count),
-        heat=_heat(release, found),
+        heat=_heat(shown, found),
         relations=_changed(found),
         replicates=count,
         snippets=Snippets(release.schema.plain, count),
@@ -128,7 +134,7 @@ def _by_stage(release: Release) -> dict[str, float]:
 
 def _weights(release: Release, replicates: int) -> dict[str, Any]:
     """The weights in plain words, and a chart of them where they differ."""
-    card, weights, rows = release.card["weights"], release.weights, len(release.table)
+    card, weights, rows = release.card["weights"], release.weights, release.rows
     differ = rows > 0 and bool(np.ptp(weights) > 1e-9)
     verdict = card.get("verdict") or {}
     kind, headline = _VERDICTS.get(verdict.get("level", ""), ("none", "There is no verdict."))
@@ -186,7 +192,7 @@ def _replicates(found: dict[str, Any], count: int) -> list[str]:
 
 def _heat(release: Release, found: Relations) -> dict[str, Any] | None:
     """Heat maps of all pairs, with the strongest ones in words; None for a single column."""
-    if len(found.names) < 2 or not len(release.table):
+    if len(found.names) < 2 or not release.rows:
         return None
     names = [cut(name) for name in found.names]
     strongest = [

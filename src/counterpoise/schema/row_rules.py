@@ -24,28 +24,39 @@ if TYPE_CHECKING:
     from counterpoise.schema.schema import Schema
 
 
-def complete(schema: Schema, table: pd.DataFrame) -> pd.DataFrame:
-    """A table of the modelled columns with the derived ones and identifiers, in their order."""
+def complete(
+    schema: Schema, table: pd.DataFrame, before: int = 0, total: int | None = None
+) -> pd.DataFrame:
+    """A table of the modelled columns with the derived ones and identifiers, in their order.
+
+    A part of a larger one says how many rows are `before` it, and how many there are in `total`.
+    """
     if not schema.rules:
         return table[list(schema.names)]
     made = {name: values for name, values, _ in _derived(schema.settled, table)}
     for name in schema.rules.identifiers:
-        made[name] = surrogates(schema[name], len(table), table.index)
+        made[name] = surrogates(schema[name], len(table), table.index, before, total)
     return pd.DataFrame(
         {name: made.get(name, table.get(name)) for name in schema.names}, index=table.index
     )
 
 
-def surrogates(column: Column, rows: int, index: pd.Index | None = None) -> pd.Series:
-    """Fresh identifiers of rows: 1, 2, 3 and so on, or texts of them.
+def surrogates(
+    column: Column,
+    rows: int,
+    index: pd.Index | None = None,
+    before: int = 0,
+    total: int | None = None,
+) -> pd.Series:
+    """Fresh identifiers of rows: 1, 2, 3 and so on, or texts of them; those `before` are taken.
 
     >>> surrogates(Column.identifier("patient", "string"), 2).tolist()
     ['id-000001', 'id-000002']
     """
-    numbers = np.arange(1, rows + 1, dtype=np.int64)
+    numbers = np.arange(before + 1, before + rows + 1, dtype=np.int64)
     if column.category_type == "integer":
         return pd.Series(numbers, index=index)
-    width = max(6, len(str(rows)))
+    width = max(6, len(str(rows if total is None else total)))
     return pd.Series([f"id-{number:0{width}d}" for number in numbers], index=index, dtype="str")
 
 

@@ -31,7 +31,11 @@ from counterpoise.synthesizers.matching import (
     measure,
 )
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
-from counterpoise.synthesizers.redraw import Remeasurement, redraw_columns
+from counterpoise.synthesizers.redraw import (
+    RedrawnTables,
+    Remeasurement,
+    redraw_columns,
+)
 from counterpoise.synthesizers.shares import nearest_chances
 from counterpoise.vault import Share, Vault
 
@@ -153,8 +157,18 @@ class DpMmdModel:
         The counts of single columns are redrawn, and nothing else is: what the network made of the
         noise on relations is no part of it.
         """
+        return self.redrawn_tables(codes, resample, weights, generator).weights(codes, base)
+
+    def redrawn_tables(
+        self,
+        codes: np.ndarray,
+        resample: np.ndarray,
+        weights: np.ndarray,
+        generator: np.random.Generator,
+    ) -> RedrawnTables:
+        """The redrawn tables of single columns, a column a replicate."""
         again = Remeasurement(codes, resample, weights, float(self.rows), generator)
-        return redraw_columns(again, self.chances, self.deviation, nearest_chances, base)
+        return redraw_columns(again, self.chances, self.deviation, nearest_chances)
 
     def to_arrays(self) -> Mapping[str, np.ndarray]:
         """The parameters, the layers, and the noisy distributions."""

@@ -17,7 +17,11 @@ from counterpoise.schema import Schema
 from counterpoise.synthesizers.graphical.sampling import rounded_counts
 from counterpoise.synthesizers.marginal_model import MarginalAnswer
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
-from counterpoise.synthesizers.redraw import Remeasurement, redraw_columns
+from counterpoise.synthesizers.redraw import (
+    RedrawnTables,
+    Remeasurement,
+    redraw_columns,
+)
 from counterpoise.vault import REPLACE, NoisyCounts, Share, Vault
 
 
@@ -85,8 +89,18 @@ class IndependentModel:
         generator: np.random.Generator,
     ) -> np.ndarray:
         """The base weights of rows, a column a replicate, as rows of redrawn counts have them."""
+        return self.redrawn_tables(codes, resample, weights, generator).weights(codes, base)
+
+    def redrawn_tables(
+        self,
+        codes: np.ndarray,
+        resample: np.ndarray,
+        weights: np.ndarray,
+        generator: np.random.Generator,
+    ) -> RedrawnTables:
+        """The redrawn tables of single columns, a column a replicate."""
         again = Remeasurement(codes, resample, weights, float(self.rows), generator)
-        return redraw_columns(again, self.probabilities, self.deviation, _probabilities, base)
+        return redraw_columns(again, self.probabilities, self.deviation, _probabilities)
 
     def to_arrays(self) -> Mapping[str, np.ndarray]:
         """The noisy counts, by column number, and their noise."""

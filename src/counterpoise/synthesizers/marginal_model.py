@@ -25,7 +25,7 @@ from counterpoise.synthesizers.graphical import (
     fit,
 )
 from counterpoise.synthesizers.protocol import checked_draw
-from counterpoise.synthesizers.redraw import Remeasurement
+from counterpoise.synthesizers.redraw import RedrawnTables, Remeasurement
 from counterpoise.synthesizers.response import Response
 from counterpoise.vault import REPLACE, NoisyCounts, Vault
 
@@ -103,9 +103,19 @@ class MarginalModel:
         generator: np.random.Generator,
     ) -> np.ndarray:
         """The base weights of rows, a column a replicate, as rows of a refitted model have them."""
+        return self.redrawn_tables(codes, resample, weights, generator).weights(codes, base)
+
+    def redrawn_tables(
+        self,
+        codes: np.ndarray,
+        resample: np.ndarray,
+        weights: np.ndarray,
+        generator: np.random.Generator,
+    ) -> RedrawnTables:
+        """The tables of refitted models, a column a replicate, as these rows tell of them."""
         again = Remeasurement(codes, resample, weights, self.graph.total, generator)
         response = Response.of(self.graph, self.measured, codes)
-        return response.weights(base, again.shifts(response.tables))
+        return response.redrawn(again.shifts(response.tables))
 
     def to_arrays(self) -> Mapping[str, np.ndarray]:
         """The model as named arrays, for saving without pickle."""

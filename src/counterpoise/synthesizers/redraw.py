@@ -59,14 +59,36 @@ class Remeasurement:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class RedrawnTables:
+    """Tables of counts as other runs would have had them: for any rows of the same model.
+
+    Each has a column a replicate; `whole` is the number of rows that they are counts of.
+    """
+
+    columns: tuple[tuple[int, ...], ...]  # the places of each table's columns
+    shapes: tuple[tuple[int, ...], ...]
+    counts: tuple[np.ndarray, ...]
+    whole: float
+
+    def weights(self, codes: np.ndarray, base: np.ndarray) -> np.ndarray:
+        """The base weights of rows with these codes, as rows of the redrawn models have them."""
+        cells = [
+            np.ravel_multi_index(tuple(codes[:, place] for place in places), shape).astype(np.int32)
+            for places, shape in zip(self.columns, self.shapes, strict=True)
+        ]
+        # The tables in proportion to the rows, so that single precision is enough.
+        scale = len(base) / max(self.whole, 1.0)
+        return rake(base.astype(np.float32), cells, [scale * counts for counts in self.counts])
+
+
 def redraw_columns(
     again: Remeasurement,
     chances: Sequence[np.ndarray],
     deviation: float,
     to_chances: Callable[[np.ndarray], np.ndarray],
-    base: np.ndarray,
-) -> np.ndarray:
-    """The base weights of rows, a column a replicate, as rows of redrawn single columns have them.
+) -> RedrawnTables:
+    """The tables of single columns, redrawn.
 
     `to_chances` makes the distribution of a column of its noisy shares.
     """
@@ -76,11 +98,15 @@ def redraw_columns(
     ]
     shares = np.concatenate(chances)[:, None] + again.shifts(tables) / again.population
     ends = np.cumsum([table.size for table in tables])[:-1]
-    redrawn = [
-        len(base) * np.stack([to_chances(column) for column in part.T], axis=1)
-        for part in np.split(shares, ends)
-    ]
-    return rake(base.astype(np.float32), list(again.codes.T), redrawn)
+    return RedrawnTables(
+        tuple((place,) for place in range(len(tables))),
+        tuple((table.size,) for table in tables),
+        tuple(
+            np.stack([to_chances(column) for column in part.T], axis=1)
+            for part in np.split(shares, ends)
+        ),
+        whole=1.0,
+    )
 
 
 def cell_totals(cells: np.ndarray, size: int, weights: np.ndarray) -> np.ndarray:

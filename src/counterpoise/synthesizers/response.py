@@ -23,7 +23,7 @@ from scipy import linalg, sparse
 
 from counterpoise.synthesizers.graphical import GraphicalModel, Measurement
 from counterpoise.synthesizers.graphical.fit import combine, pull
-from counterpoise.synthesizers.redraw import Table, rake
+from counterpoise.synthesizers.redraw import RedrawnTables, Table
 
 # Rows that C is taken from, and cells whose potentials move, those with the largest counts. What
 # is beyond hardly moves by itself: its noise is larger than its counts.
@@ -37,6 +37,8 @@ class Response:
     """The tables of a model, one after the other, and what moves them."""
 
     tables: tuple[Table, ...]
+    columns: tuple[tuple[int, ...], ...]  # the places of each table's columns
+    shapes: tuple[tuple[int, ...], ...]
     largest: tuple[int, ...]  # the tables that are not in a larger one
     indicators: sparse.csr_array  # some of the rows x cells
     expected: np.ndarray  # n p
@@ -53,7 +55,7 @@ class Response:
         tau = pull(merged, graph.total)
         theta = {frozenset(factor.columns): factor for factor in graph.potentials}
         position = graph.domain.position
-        tables, expected, penalty, potentials = [], [], [], []
+        tables, columns, shapes, expected, penalty, potentials = [], [], [], [], [], []
         for part, table in zip(
             merged, graph.marginals([part.columns for part in merged]), strict=True
         ):
@@ -61,6 +63,8 @@ class Response:
             # Of many rows and tables, these are most of what is held.
             cells = np.ravel_multi_index(places, table.shape).astype(np.int32)
             tables.append(Table(cells, table.size, part.scale))
+            columns.append(tuple(position[name] for name in part.columns))
+            shapes.append(table.shape)
             expected.append(table.reshape(-1))
             penalty.append(np.full(table.size, tau * part.scale**2))
             potential = theta[frozenset(part.columns)].transpose(part.columns).values
@@ -69,6 +73,8 @@ class Response:
         largest = tuple(i for i, one in enumerate(sets) if not any(one < other for other in sets))
         return cls(
             tuple(tables),
+            tuple(columns),
+            tuple(shapes),
             largest,
             _indicators(tables, max(1, len(codes) // MOST_ROWS)),
             np.concatenate(expected),
@@ -77,15 +83,16 @@ class Response:
             graph.total,
         )
 
-    def weights(self, base: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        """The base weights of the rows after the changes of counts, a column each."""
+    def redrawn(self, changes: np.ndarray) -> RedrawnTables:
+        """The tables after the changes of counts, a column each; smaller ones follow from them."""
         counts = np.maximum(self.expected[:, None] + self._moves(changes), 0.0)
         starts = np.concatenate([[0], np.cumsum([table.size for table in self.tables])])
-        cells = [self.tables[i].cells for i in self.largest]
-        # The tables in proportion to the rows, so that single precision is enough.
-        counts *= len(base) / max(self.total, 1.0)
-        targets = [counts[starts[i] : starts[i + 1]] for i in self.largest]
-        return rake(base.astype(np.float32), cells, targets)
+        return RedrawnTables(
+            tuple(self.columns[i] for i in self.largest),
+            tuple(self.shapes[i] for i in self.largest),
+            tuple(counts[starts[i] : starts[i + 1]] for i in self.largest),
+            self.total,
+        )
 
     def _moves(self, changes: np.ndarray) -> np.ndarray:
         """How the counts of all cells move: n C dtheta."""

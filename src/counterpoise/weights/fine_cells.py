@@ -10,6 +10,7 @@ totals. All of it is post-processing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,14 @@ from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.shape import places_within
 from counterpoise.synthesizers.redraw import add_totals, cell_totals
 from counterpoise.weights.row_blocks import slices
+
+
+@dataclass(frozen=True, eq=False)
+class RedrawnShape:
+    """By what the pieces of a shape change, and how far they lean, a column a replicate."""
+
+    factors: np.ndarray
+    leaning: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,17 +92,13 @@ class FineColumn:
         parts = {name: getattr(self, name)[rows] for name in ("cells", "bins", "pieces", "places")}
         return replace(self, **parts)
 
-    def redraw(
-        self,
-        base: np.ndarray,
-        resample: np.ndarray,
-        weights: np.ndarray,
-        generator: np.random.Generator,
-    ) -> np.ndarray:
-        """The base weights as another answer would have had them; see `FineCells.redraw`."""
-        count, replicates = len(self.shares), base.shape[1]
+    def redrawn(
+        self, resample: np.ndarray, weights: np.ndarray, generator: np.random.Generator
+    ) -> RedrawnShape | None:
+        """The shape as other answers would have had it, a column a replicate; see `FineCells`."""
+        count, replicates = len(self.shares), resample.shape[1]
         if not count:
-            return base
+            return None
         known = self.pieces < count
         present = float(weights[known].sum())
         before = np.bincount(self.pieces, weights, minlength=count + 1)[:count]
@@ -107,9 +112,16 @@ class FineColumn:
         fresh = cell_totals(self.pieces, count + 1, resample)[:count]
         moved = noise + (fresh - before[:, None]) / (held * max(present, 1.0))[:, None]
         ones = np.ones((1, replicates))
-        factors = np.concatenate([np.maximum(moved, 0.0), ones]).astype(base.dtype)
-        leaning = np.concatenate([leaning, 0 * ones]).astype(base.dtype)
-        return self._within_bins(base, factors, leaning if self.slopes.any() else None)
+        factors = np.concatenate([np.maximum(moved, 0.0), ones])
+        leaning = np.concatenate([leaning, 0 * ones])
+        return RedrawnShape(factors, leaning if self.slopes.any() else None)
+
+    def weights(self, base: np.ndarray, shape: RedrawnShape | None) -> np.ndarray:
+        """The base weights as rows of redrawn shapes have them, in place."""
+        if shape is None:
+            return base
+        leaning = None if shape.leaning is None else shape.leaning.astype(base.dtype)
+        return self._within_bins(base, shape.factors.astype(base.dtype), leaning)
 
     def _within_bins(
         self, base: np.ndarray, factors: np.ndarray, leaning: np.ndarray | None
@@ -178,8 +190,18 @@ class FineCells:
 
         `resample` has a fresh private sample a column, drawn from the rows with `weights`.
         """
-        for column in self.columns:
-            base = column.redraw(base, resample, weights, generator)
+        return self.weights(base, self.redrawn(resample, weights, generator))
+
+    def redrawn(
+        self, resample: np.ndarray, weights: np.ndarray, generator: np.random.Generator
+    ) -> tuple[RedrawnShape | None, ...]:
+        """Every shape drawn again, for any rows of the same columns."""
+        return tuple(column.redrawn(resample, weights, generator) for column in self.columns)
+
+    def weights(self, base: np.ndarray, shapes: Sequence[RedrawnShape | None]) -> np.ndarray:
+        """The base weights of rows as those of redrawn shapes, in place."""
+        for column, shape in zip(self.columns, shapes, strict=True):
+            base = column.weights(base, shape)
         return base
 
     def cells_of(self, columns: tuple[str, ...]) -> np.ndarray | None:

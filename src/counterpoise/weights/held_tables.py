@@ -83,13 +83,34 @@ class HeldTables:
 
         They are changed in place, and average to one as the base weights do.
         """
+        self.factors(codes, base, tilted)
+        return tilted
+
+    def factors(
+        self, codes: np.ndarray, base: np.ndarray, tilted: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
+        """The factors by which `hold` holds weights back, which it does: cells x R, one a table."""
+        found = []
         for table in self.tables:
             cells, size = _cells(self.schema, codes, table.columns)
             before, after = cell_totals(cells, size, base), cell_totals(cells, size, tilted)
-            multiply_by_cell(tilted, cells, _factors(before, after, table.most * len(codes)))
+            found.append(_factors(before, after, table.most * len(codes)))
+            multiply_by_cell(tilted, cells, found[-1])
+        self._normalise(tilted)
+        return tuple(found)
+
+    def apply(
+        self, codes: np.ndarray, tilted: np.ndarray, factors: tuple[np.ndarray, ...]
+    ) -> np.ndarray:
+        """Hold weights of other rows back by factors that were found, in place."""
+        for table, each in zip(self.tables, factors, strict=True):
+            multiply_by_cell(tilted, _cells(self.schema, codes, table.columns)[0], each)
+        self._normalise(tilted)
+        return tilted
+
+    def _normalise(self, tilted: np.ndarray) -> None:
         if self.tables:
             tilted *= len(tilted) / np.maximum(tilted.sum(axis=0, dtype=float), 1e-300)
-        return tilted
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The tables as named arrays."""

@@ -34,13 +34,16 @@ class JudgedReplicates:
     """Replicate weights fit to be used, and what was found of them.
 
     `found` are the effective sample sizes before the bound, `sizes` those of `columns`, and
-    `weight` is the effective sample size of the weight that the replicates belong to.
+    `weight` is the effective sample size of the weight that the replicates belong to. `parts` are
+    the parts that each is of itself, the rest being the weight. Those of many rows may have gone
+    to their file.
     """
 
-    columns: np.ndarray
+    columns: np.ndarray | None
     sizes: np.ndarray
     found: np.ndarray
     weight: float
+    parts: np.ndarray
 
     @property
     def bounded(self) -> int:
@@ -138,13 +141,30 @@ def judge_replicates(
     whole = float(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0.0
     least = least_size(whole)
     low = np.flatnonzero(found < least) if bound and len(weights) else np.empty(0, dtype=int)
+    parts = np.ones(columns.shape[1])
     if not len(low):
-        return JudgedReplicates(columns, found, found, whole)
+        return JudgedReplicates(columns, found, found, whole, parts)
     bounded, sizes = columns.copy(), found.copy()
     for place in low:
-        bounded[:, place] = _mixed(weights, columns[:, place].astype(np.float64), least)
+        parts[place] = _part(weights, columns[:, place].astype(np.float64), least)
+    mix(weights, bounded, parts)
     sizes[low] = effective_sizes(bounded[:, low])
-    return JudgedReplicates(bounded, sizes, found, whole)
+    return JudgedReplicates(bounded, sizes, found, whole, parts)
+
+
+def mix(weights: np.ndarray, columns: np.ndarray, parts: np.ndarray) -> None:
+    """(1 - t) w + t w_r for the part t of each column, in place; all average to one.
+
+    >>> columns = np.array([[2.0, 2.0], [0.0, 0.0]])
+    >>> mix(np.ones(2), columns, np.array([1.0, 0.5]))
+    >>> columns.tolist()
+    [[2.0, 1.5], [0.0, 0.5]]
+    """
+    main = weights / weights.sum()
+    for place in np.flatnonzero(parts < 1):
+        replicate = columns[:, place].astype(np.float64)
+        other = replicate / replicate.sum()
+        columns[:, place] = (main + parts[place] * (other - main)) * len(weights)
 
 
 def worse(first: Verdict, second: Verdict) -> Verdict:
@@ -158,8 +178,8 @@ def worse(first: Verdict, second: Verdict) -> Verdict:
     return Verdict(first.level, f"{first.reason}; {second.reason}", first.way_out)
 
 
-def _mixed(weights: np.ndarray, replicate: np.ndarray, least: float) -> np.ndarray:
-    """(1 - t) w + t w_r, with the largest t at which the effective sample size is `least`.
+def _part(weights: np.ndarray, replicate: np.ndarray, least: float) -> float:
+    """The largest t at which (1 - t) w + t w_r has the effective sample size `least`.
 
     Every weighted mean then moves from its full value by t times as much as before.
     """
@@ -170,7 +190,7 @@ def _mixed(weights: np.ndarray, replicate: np.ndarray, least: float) -> np.ndarr
     rest = float(main @ main) - 1 / least
     part = (-cross + np.sqrt(cross**2 - square * rest)) / square
     # A hair less, so that rounding to single precision does not fall below the bound.
-    return (main + part * (1 - 1e-6) * change) * len(weights)
+    return float(part * (1 - 1e-6))
 
 
 def _rows(size: float) -> str:

@@ -64,11 +64,25 @@ def calibrate_many(
     >>> np.abs(found.T @ rows / 3).round(2).T.tolist()
     [[0.5, 0.0]]
     """
+    return calibrate_tilts(rows, base, targets, softness, described, out, start)[0]
+
+
+def calibrate_tilts(
+    rows: np.ndarray | RowBlocks,
+    base: np.ndarray,
+    targets: np.ndarray,
+    softness: np.ndarray,
+    described: Described | None = None,
+    out: np.ndarray | None = None,
+    start: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `calibrate_many` finds, and the theta of each column, by which other rows are tilted."""
     made = HeldRows(rows.astype(np.float32, copy=False)) if isinstance(rows, np.ndarray) else rows
     whole = _Weighted(made, base.astype(np.float32, copy=False))
     count, size = made.shape
     if 0 in (count, size, base.shape[1]):
-        return whole.base / whole.base.mean(axis=0, dtype=float) if count else whole.base
+        plain = whole.base / whole.base.mean(axis=0, dtype=float) if count else whole.base
+        return plain, np.zeros(targets.shape)
     known = describe(made, whole.base) if described is None else described
     # What hardly varies among the rows of a column, they cannot be asked to match.
     soft = softness[:, None] + (known.variances < LEAST_SEEN)
@@ -89,6 +103,19 @@ def calibrate_many(
     thetas, stayed = _solve(targets, soft, whole, part, curvatures, thetas, enough, found)
     if len(stayed):
         whole.tilted(thetas[:, stayed], stayed, found)
+    return found, thetas
+
+
+def tilt_many(rows: RowBlocks, base: np.ndarray, thetas: np.ndarray) -> np.ndarray:
+    """Base weights, a column each, tilted by exp(z.theta) and averaging to one.
+
+    >>> rows = HeldRows(np.array([[0.0], [1.0]], dtype=np.float32))
+    >>> tilt_many(rows, np.ones((2, 1), dtype=np.float32), np.log([[3.0]])).round(3).tolist()
+    [[0.5], [1.5]]
+    """
+    found = np.empty_like(base)
+    if found.size:
+        _Weighted(rows, base).tilted(thetas, np.arange(base.shape[1]), found)
     return found
 
 

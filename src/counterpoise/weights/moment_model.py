@@ -25,7 +25,12 @@ from counterpoise.weights.calibration import (
 )
 from counterpoise.weights.features import Features
 from counterpoise.weights.held_tables import HeldTables
-from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many, describe
+from counterpoise.weights.many_calibrations import (
+    LEAST_SEEN,
+    calibrate_tilts,
+    describe,
+    tilt_many,
+)
 from counterpoise.weights.protocol import coded_rows
 from counterpoise.weights.row_blocks import MOST_HELD, FeatureRows, MadeRows, RowBlocks, Turn
 from counterpoise.weights.standardise import Standardised, chunks, spread
@@ -141,11 +146,15 @@ class MomentModel:
         the private rows might have been. Shrinkage hides a part of the doubt about a difference
         from both; that part is drawn as well. The weights take the place of the resample.
         """
+        return self.replicating(synthetic, redraws)[0]
+
+    def replicating(self, synthetic: Any, redraws: Redraws) -> tuple[np.ndarray, Tilts]:
+        """The replicate weights of these rows, and the tilts by which others have theirs."""
         coded = coded_rows(self.schema, synthetic)
         rows = self.white_rows(coded)
         base = redraws.base.astype(np.float32, copy=False)
         if len(base) == 0:
-            return base
+            return base, Tilts(self, np.zeros((len(self.theta), base.shape[1])), ())
         size, count = len(self.theta), base.shape[1]
         normal = redraws.generator.normal
         # m_r: the means under each replicate's base weights, zero for uniform ones; and how the
@@ -167,8 +176,9 @@ class MomentModel:
         targets = (self.trust @ self.differences)[:, None] + centres + believed + spare
         # Replicates are the weights once more: each is near them.
         out, near = redraws.resample, self.theta
-        made = calibrate_many(rows, base, targets, self.softness, described, out, near)
-        return made if self.held is None else self.held.hold(coded.codes, base, made)
+        made, thetas = calibrate_tilts(rows, base, targets, self.softness, described, out, near)
+        held = () if self.held is None else self.held.factors(coded.codes, base, made)
+        return made, Tilts(self, thetas, held)
 
     def white_rows(self, rows: Coded) -> RowBlocks:
         """The rows in white coordinates and single precision; held, unless they are too many."""
@@ -231,6 +241,24 @@ class MomentModel:
             not_asked=json.loads(str(arrays.get("not_asked", "{}"))),
             held=HeldTables.from_arrays(schema, arrays) if "held" in arrays else None,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Tilts:
+    """The tilts of replicates, found on some rows of a synthesizer, for any others of it."""
+
+    model: MomentModel
+    thetas: np.ndarray  # one a column
+    held: tuple[np.ndarray, ...]  # factors of the cells of each held table
+
+    def weights(self, synthetic: Any, base: np.ndarray) -> np.ndarray:
+        """The base weights of other rows, a column a replicate, tilted; each averages to one."""
+        coded = coded_rows(self.model.schema, synthetic)
+        # One pass is all there is, so nothing is gained by holding the rows.
+        rows = MadeRows(coded, self.model.standardised, self.model.turn)
+        made = tilt_many(rows, base.astype(np.float32, copy=False), self.thetas)
+        held = self.model.held
+        return made if held is None else held.apply(coded.codes, made, self.held)
 
 
 def _hardest(

@@ -11,15 +11,18 @@ survey package.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from counterpoise.arguments import real_number, seed_or_none, whole_number
 from counterpoise.errors import MethodError
+from counterpoise.schema import Schema
+from counterpoise.synthesizers.redraw import RedrawnTables
 from counterpoise.weights.balance import Kept
-from counterpoise.weights.fine_cells import FineCells
+from counterpoise.weights.fine_cells import FineCells, RedrawnShape
 from counterpoise.weights.protocol import Redrawable, WeightModel, redrawable
 
 REPLICATES = 80
@@ -41,6 +44,53 @@ class Redraws:
     generator: np.random.Generator  # for the noise
 
 
+class Tilting(Protocol):
+    """What a weight model's `replicating` found: the weights of other rows of its release."""
+
+    def weights(self, synthetic: Any, base: np.ndarray) -> np.ndarray:
+        """The base weights of rows, a column a replicate, tilted; each averages to one."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Replication:
+    """What was drawn for the replicates of some rows, for any other rows of the same release.
+
+    Another private sample, other noise and what they make of the synthesizer and the weights are
+    the same for all rows; only the synthetic rows themselves are drawn again for each.
+    """
+
+    count: int
+    tables: RedrawnTables | None  # of the synthesizer
+    schema: Schema | None  # of the synthesizer's rows
+    shapes: tuple[RedrawnShape | None, ...]
+    tilts: Tilting
+
+    def weights(self, synthetic: Any, generator: np.random.Generator) -> np.ndarray:
+        """The replicate weights of other rows, each averaging to one, in single precision."""
+        rows = len(synthetic)
+        base = np.empty((rows, self.count), dtype=np.float32)
+        for some in _columns_at_once(self.count):
+            base[:, some] = np.stack(
+                [_redrawn_rows(rows, generator) for _ in range(some.stop - some.start)], axis=1
+            )
+        coded = synthetic
+        if self.tables is not None and self.schema is not None:
+            coded = self.schema.encode(synthetic)
+            base = self.tables.weights(coded.codes, base)
+            base = FineCells.of(self.schema, synthetic).weights(base, self.shapes)
+        return self.tilts.weights(coded, base).astype(np.float32, copy=False)
+
+
+def can_replicate_in_parts(model: Any, synthesizer: Any) -> bool:
+    """Whether what is drawn for the replicates of some rows serves others: see `Replication`.
+
+    The weights' model has to say so, and the synthesizer's, if it can be redrawn at all.
+    """
+    redrawn = redrawable(synthesizer) is None or hasattr(synthesizer, "redrawn_tables")
+    return redrawn and hasattr(model, "replicating")
+
+
 def replicate_weights(
     model: WeightModel,
     synthetic: Any,
@@ -58,6 +108,42 @@ def replicate_weights(
     of the weights is shown. Rows that were `kept` of a pool stand for more or fewer of its rows
     each, and are weighed for what is left.
     """
+    redraws, _, _ = _redraw(model, synthetic, count, population, synthesizer, kept, seed)
+    if not len(redraws.weights):
+        return redraws.base
+    return model.replicate(synthetic, redraws).astype(np.float32, copy=False)
+
+
+def replicate_first(
+    model: Any,
+    synthetic: Any,
+    count: int,
+    *,
+    population: float,
+    synthesizer: Any = None,
+    seed: int | None = None,
+) -> tuple[np.ndarray, Replication]:
+    """The `replicate_weights` of some rows, and what gives other rows theirs.
+
+    Only where `can_replicate_in_parts` says so.
+    """
+    redraws, tables, shapes = _redraw(model, synthetic, count, population, synthesizer, None, seed)
+    columns, tilts = model.replicating(synthetic, redraws)
+    schema = None if synthesizer is None else synthesizer.schema
+    found = Replication(redraws.base.shape[1], tables, schema, shapes, tilts)
+    return columns.astype(np.float32, copy=False), found
+
+
+def _redraw(
+    model: WeightModel,
+    synthetic: Any,
+    count: int,
+    population: float,
+    synthesizer: Any,
+    kept: Kept | None,
+    seed: int | None,
+) -> tuple[Redraws, RedrawnTables | None, tuple[RedrawnShape | None, ...]]:
+    """What is random in the replicates of rows, and what of it the synthesizer's tables are."""
     if not hasattr(model, "weigh") or not hasattr(model, "replicate"):
         raise MethodError("model: expected the weight model that a weighter's fit returns")
     if synthesizer is not None and redrawable(synthesizer) is None:
@@ -71,25 +157,40 @@ def replicate_weights(
     weights = model.weigh(synthetic).normalised if kept is None else kept.weights
     rows = len(weights)
     if rows == 0:
-        return np.empty((0, count), dtype=np.float32)
+        nothing = np.empty((0, count), dtype=np.float32)
+        return Redraws(nothing, nothing, weights, generator), None, ()
     size = max(1, min(round(population), MOST_POPULATION))
     resample = np.empty((rows, count), dtype=np.float32)
     base = np.empty((rows, count), dtype=np.float32)
     chances = weights / weights.sum()
-    for first in range(0, count, COLUMNS_AT_ONCE):
-        some = slice(first, min(first + COLUMNS_AT_ONCE, count))
-        drawn = np.empty((2, some.stop - first, rows), dtype=np.float32)
-        for column in range(some.stop - first):
+    for some in _columns_at_once(count):
+        drawn = np.empty((2, some.stop - some.start, rows), dtype=np.float32)
+        for column in range(some.stop - some.start):
             drawn[0, column] = generator.multinomial(size, chances) * (rows / size)
-            # A multinomial draw of equal chances, but quicker
-            drawn[1, column] = np.bincount(generator.integers(0, rows, rows), minlength=rows)
+            drawn[1, column] = _redrawn_rows(rows, generator)
         resample[:, some], base[:, some] = drawn[0].T, drawn[1].T
     if kept is not None:
         base *= kept.stands_for.astype(np.float32)[:, None]
+    tables: RedrawnTables | None = None
+    shapes: tuple[RedrawnShape | None, ...] = ()
     if synthesizer is not None:
         codes = synthesizer.schema.encode(synthetic).codes
-        base = synthesizer.redraw(codes, base, resample, weights, generator)
+        if hasattr(synthesizer, "redrawn_tables"):
+            tables = synthesizer.redrawn_tables(codes, resample, weights, generator)
+            base = tables.weights(codes, base)
+        else:
+            base = synthesizer.redraw(codes, base, resample, weights, generator)
         fine = FineCells.of(synthesizer.schema, synthetic)
-        base = fine.redraw(base, resample, weights, generator)
-    redraws = Redraws(base, resample, weights, generator)
-    return model.replicate(synthetic, redraws).astype(np.float32, copy=False)
+        shapes = fine.redrawn(resample, weights, generator)
+        base = fine.weights(base, shapes)
+    return Redraws(base, resample, weights, generator), tables, shapes
+
+
+def _columns_at_once(count: int) -> Iterator[slice]:
+    for first in range(0, count, COLUMNS_AT_ONCE):
+        yield slice(first, min(first + COLUMNS_AT_ONCE, count))
+
+
+def _redrawn_rows(rows: int, generator: np.random.Generator) -> np.ndarray:
+    """How often each of so many rows is drawn: a multinomial of equal chances, but quicker."""
+    return np.bincount(generator.integers(0, rows, rows), minlength=rows)

@@ -56,6 +56,15 @@ class UniformModel:
         """The base weights: there is no noise but the synthesizer's."""
         return average_to_one(np.zeros(redraws.base.shape), redraws.base)
 
+    def replicating(self, synthetic: Any, redraws: Redraws) -> tuple[np.ndarray, UniformModel]:
+        """The replicate weights of these rows, and what makes those of others: the same."""
+        return self.replicate(synthetic, redraws), self
+
+    def weights(self, synthetic: Any, base: np.ndarray) -> np.ndarray:
+        """The base weights, each averaging to one, in their own precision."""
+        totals = np.maximum(base.sum(axis=0, dtype=float), 1e-300)
+        return np.asarray(base * (len(base) / totals).astype(base.dtype))
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Nothing to keep."""
         return {}

@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
-from counterpoise.bundle.release import WEIGHT, Release
+from counterpoise.bundle.release import Release
+from counterpoise.bundle.weight_columns import WEIGHT
 from counterpoise.curation.rehearse import methods_of
 from counterpoise.curation.release import release as make_release
 from counterpoise.errors import CounterpoiseError, CounterpoiseWarning
