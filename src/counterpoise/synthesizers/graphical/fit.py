@@ -27,6 +27,10 @@ import numpy as np
 
 from counterpoise.arguments import positive_or_none, real_number, whole_number
 from counterpoise.errors import MethodError
+from counterpoise.synthesizers.graphical.contraction import (
+    compile_contraction,
+    log_partition_and_marginals,
+)
 from counterpoise.synthesizers.graphical.descent import minimise
 from counterpoise.synthesizers.graphical.domain import Columns, Domain
 from counterpoise.synthesizers.graphical.factor import Array, Factor
@@ -118,11 +122,13 @@ def fit_report(
     start = _starting_point(schedule, warm_start)
     if not len(start):
         return Fit(GraphicalModel.from_potentials(domain, (), total), 0.0, 0.0, 1)
+    contraction = compile_contraction(schedule)
     variances = scales**2
     tau = pull(combined, total, entropy)
 
     def infer(potentials: Array) -> tuple[float, Array]:
-        log_partition, marginals = workspace.marginals(potentials)
+        found = log_partition_and_marginals(contraction, schedule, potentials)
+        log_partition, marginals = found or workspace.marginals(potentials)
         return total * log_partition, total * marginals
 
     def loss(residual: Array) -> float:
@@ -138,6 +144,8 @@ def fit_report(
         converged=lambda gradient, residual: loss(gradient) <= tolerance * max(1.0, loss(residual)),
         iterations=iterations,
     )
+    # The sweeps build no clique tables; the model has them.
+    workspace.marginals(descent.potentials)
     return Fit(
         model=GraphicalModel.from_workspace(
             workspace, descent.potentials, descent.log_partition / total, total

@@ -10,8 +10,9 @@ begun again from max-calibrated tables, for which no message can underflow.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -43,6 +44,21 @@ class Schedule:
     def cells(self) -> int:
         """The length of the flat vector of potentials."""
         return self.offsets[-1]
+
+    @cached_property
+    def starts(self) -> Array:
+        """Where each set begins in the flat vector of potentials."""
+        return np.array(self.offsets[:-1], dtype=np.intp)
+
+    @cached_property
+    def lengths(self) -> Array:
+        """The number of cells of each set."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def slices(self) -> list[slice]:
+        """The part of the flat vector that each set has."""
+        return [slice(*ends) for ends in itertools.pairwise(self.offsets)]
 
 
 @lru_cache(maxsize=256)
@@ -105,12 +121,7 @@ class Workspace:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.tables = [np.empty(shape) for shape in schedule.shapes]
-        self.starts = np.array(schedule.offsets[:-1], dtype=np.intp)
-        self.lengths = np.diff(schedule.offsets)
-        self.slices = [
-            slice(begin, end)
-            for begin, end in zip(schedule.offsets[:-1], schedule.offsets[1:], strict=True)
-        ]
+        self.slices = schedule.slices
 
     def marginals(self, potentials: Array) -> tuple[float, Array]:
         """The log-partition function and every set's marginal, normalised to sum to one.
@@ -140,8 +151,8 @@ class Workspace:
             self.tables[i].fill(1.0)
         if not len(potentials):
             return 0.0
-        peaks = np.maximum.reduceat(potentials, self.starts)
-        factors = np.exp(potentials - np.repeat(peaks, self.lengths))
+        peaks = np.maximum.reduceat(potentials, self.schedule.starts)
+        factors = np.exp(potentials - np.repeat(peaks, self.schedule.lengths))
         schedule = self.schedule
         # Smallest first, so that a host has taken in its guests before it is passed on.
         for i in range(len(schedule.columns) - 1, -1, -1):
