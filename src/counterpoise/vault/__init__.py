@@ -18,6 +18,7 @@ from counterpoise.vault.domain import threshold_delta
 from counterpoise.vault.journal import Journal, Kept
 from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.minimise import LogisticLoss, Loss, NoisyMinimiser
+from counterpoise.vault.objective import PerturbedMinimiser
 from counterpoise.vault.perturbation import NoiseLaw, Perturbation, operator_norm, perturbation_for
 from counterpoise.vault.quantiles import NoisyQuantiles
 from counterpoise.vault.select import Dependence, MarginalError, Score
@@ -50,6 +51,7 @@ __all__ = [
     "NoisySums",
     "NoisyTotal",
     "Perturbation",
+    "PerturbedMinimiser",
     "Score",
     "Share",
     "Spend",
