@@ -62,10 +62,13 @@ def test_with_a_large_budget_it_is_the_minimiser():
 
 def test_the_noise_is_in_the_objective_and_hardly_on_the_answer():
     # b = s e for a noise of our own: what comes out minimises the objective with that b.
+    scales = []
+
     class Fixed(Noise):
         private = False
 
         def l2_laplace(self, points, scale):
+            scales.append(scale)
             noise = np.zeros(2) if points.any() else scale * np.array([3.0, -4.0])
             return points + np.rint(noise).astype(np.int64)
 
@@ -78,6 +81,8 @@ def test_the_noise_is_in_the_objective_and_hardly_on_the_answer():
     moved = -found.scale * np.array([3.0, -4.0]) / 40
     assert found.values == pytest.approx(without_noise(table(), centre=moved), abs=1e-6)
     assert found.outer_scale < 1e-3 * found.scale / 40
+    noise = objective_noise(Budget(1.0), Budget(1.0).whole, size=2, bound=2**0.5, penalty=40.0)
+    assert scales == [noise.scale / noise.grid.step, noise.outer_scale / noise.answer_grid.step]
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
