@@ -238,7 +238,7 @@ def draw(results: pd.DataFrame, orders: pd.DataFrame, figures: pd.DataFrame, out
         "ours": "o",
         "curator": "^",
         "excess": "x",
-        "gain": "",
+        "gain": "_",
     }
     plot, axes = plt.subplots(1, max(len(sets), 1), figsize=(3.2 * max(len(sets), 1), 3.6))
     for axis, name in zip(np.atleast_1d(axes), sets, strict=False):
