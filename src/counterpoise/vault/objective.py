@@ -171,7 +171,7 @@ def objective_noise(
 
     >>> found = objective_noise(Budget(1.0), Budget(1.0).whole, size=3, bound=2.0, penalty=50.0)
     >>> round(found.scale, 3), round(found.epsilon, 6)
-    (2.062, 1.0)
+    (2.061, 1.0)
     """
     row = bound * (1 + _ROUNDING)
     if not LEAST_WEIGHT <= row * row <= LARGEST_MOVE * penalty or not penalty >= LEAST_WEIGHT:
