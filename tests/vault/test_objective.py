@@ -129,7 +129,7 @@ def test_more_than_is_left_is_refused_before_the_look():
         ({"regularisation": 1e300}, "regularisation"),
         ({"regularisation": 5e-324, "rows": 1e-3}, "regularisation"),
         ({"centre": np.zeros(3)}, "centre"),
-        ({"share": Budget(1.0).whole.part(1e-6)}, "share"),
+        ({"share": Budget(1.0).whole.part(1e-6), "regularisation": 1e4}, "larger share"),
     ],
 )
 def test_what_cannot_work_is_refused_before_it_is_charged(options, said):
