@@ -3,10 +3,12 @@
 Tables, targets and budgets are those of Zhou et al. 2024 (Bounding the Excess Risk for Linear
 Models Trained on Marginal-Preserving, Differentially-Private, Synthetic Data). Every release is of
 all pairs (`marginals`), or by AIM, unweighted and by default weights; a certificate is asked for at
-each norm and loss. Columns of more than 32 values are cut into 16 bins of equal width. Two parts:
+each norm and loss. Columns of more than 32 values are cut into 16 bins of equal width. Three parts:
 
 - bounds: for each release the published bound (theorems 3.1 and 3.2 with constants, by the true
   distance of pairs, order 2), the sharper chain, ours, ours by the true moments, the excess risk.
+- orders: the published bound and the chain by the true distance of tables of 2, 3 and 4 columns,
+  with the polynomials that such tables determine, for unweighted rows at the first epsilon.
 - figures: risk, accuracy and AUC over epsilon as in figure 3 (table 2), classifiers and targets as
   in figure 5; figure 4 is made by `private_training.py`.
 
@@ -23,6 +25,7 @@ import itertools
 import os
 import time
 import warnings
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -40,8 +43,10 @@ from resumed import resumed
 SETS = ("heart", "compas", "churn", "law", "dutch", "adult")
 MOST_VALUES, BINS = 32, 16
 NORMS = (0.1, 0.3, 1.0, 3.0)
+ORDERS = (2, 3, 4)
 SYNTHESIZERS = ("marginals", "aim")
 KEY = ["data", "epsilon", "synthesizer", "weights", "repetition"]
+ORDER_KEY = ["data", "epsilon", "synthesizer", "repetition"]
 FIGURE_5 = {
     "dutch": ("occupation", "prev_residence_place", "sex"),
     "adult": ("income>50K", "sex", "relationship"),
@@ -123,6 +128,43 @@ def certify(
     return rows
 
 
+def by_order(
+    folder: Path, data: str, epsilon: float, synthesizer: str, repetition: int
+) -> list[dict]:
+    """The bounds that go through the distance of tables, for tables of more and more columns."""
+    table = peers.load(data, folder)
+    key = dict(zip(ORDER_KEY, (data, epsilon, synthesizer, repetition), strict=True))
+    release = release_of(table, epsilon, synthesizer, "uniform", repetition)
+    rows = []
+    for order in ORDERS:
+        distance = marginal_distance(release, table.codes, order)
+        for norm in NORMS:
+            chain = {"features": len(table.domain), "order": order, "norm": norm}
+            sharper = sharper_bound(LOSSES["logistic"], distance, **chain)
+            rows.append(
+                key
+                | {
+                    "order": order,
+                    "norm": norm,
+                    "distance": distance,
+                    "published": published_bound(LOSSES["logistic"], distance, **chain),
+                    "chain": sharper.bound,
+                    "polynomial": 4 * sharper.polynomial.error,
+                }
+            )
+    return rows
+
+
+@lru_cache(maxsize=1)
+def made_rows(folder: Path, data: str, epsilon: float, repetition: int) -> pd.DataFrame:
+    """AIM's rows for 80% of a table; all targets of a table are learnt from the same ones."""
+    table = peers.load(data, folder)
+    seen, _ = table.split(repetition)
+    part = peers.Table(data, seen, table.domain)
+    made = release_of(part, epsilon, "aim", "uniform", repetition).table
+    return made[list(seen.columns)].astype(int)
+
+
 def predict(
     folder: Path, data: str, epsilon: float, target: str, repetition: int
 ) -> list[dict[str, object]]:
@@ -132,11 +174,7 @@ def predict(
     """
     table = peers.load(data, folder)
     seen, unseen = table.split(repetition)
-    part = peers.Table(data, seen, table.domain)
-    trained = seen
-    if epsilon:
-        made = release_of(part, epsilon, "aim", "uniform", repetition).table
-        trained = made[list(seen.columns)].astype(int)
+    trained = made_rows(folder, data, epsilon, repetition) if epsilon else seen
     names = [name for name in seen.columns if name != target]
     classifier = LogisticRegression(max_iter=2000)
     scale = np.array([max(table.domain[name] - 1, 1) for name in names])
@@ -169,8 +207,19 @@ def table_of(results: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def draw(results: pd.DataFrame, figures: pd.DataFrame, out: Path) -> None:
-    """Bounds over epsilon a set, and figures 3 and 5 of the paper."""
+def table_of_orders(orders: pd.DataFrame) -> str:
+    """Means over repetitions, as Markdown."""
+    shown = ["distance", "published", "chain", "polynomial"]
+    group = ["data", "synthesizer", "epsilon", "norm", "order"]
+    lines = ["| " + " | ".join([*group, *shown]) + " |", "|" + " --- |" * (len(group) + 4)]
+    for key, rows in orders.groupby(group, sort=False):
+        cells = [*map(str, key), *(f"{rows[name].mean():.3g}" for name in shown)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def draw(results: pd.DataFrame, orders: pd.DataFrame, figures: pd.DataFrame, out: Path) -> None:
+    """Bounds over epsilon a set and over the order, and figures 3 and 5 of the paper."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -189,7 +238,7 @@ def draw(results: pd.DataFrame, figures: pd.DataFrame, out: Path) -> None:
         "ours": "o",
         "curator": "^",
         "excess": "x",
-        "gain": "",
+        "gain": "_",
     }
     plot, axes = plt.subplots(1, max(len(sets), 1), figsize=(3.2 * max(len(sets), 1), 3.6))
     for axis, name in zip(np.atleast_1d(axes), sets, strict=False):
@@ -203,8 +252,27 @@ def draw(results: pd.DataFrame, figures: pd.DataFrame, out: Path) -> None:
     plot.legend(handles, labels, loc="lower center", ncol=len(marks), frameon=False)
     plot.tight_layout(rect=(0, 0.08, 1, 1))
     plot.savefig(out / "certificates_bounds.png", dpi=110)
+    _draw_orders(plt, orders, out)
     _draw_figure_3(plt, figures, out)
     _draw_figure_5(plt, figures, out)
+
+
+def _draw_orders(plt: object, orders: pd.DataFrame, out: Path) -> None:
+    here = orders[orders["synthesizer"] == SYNTHESIZERS[0]]
+    sets = [name for name in SETS if name in set(here["data"])]
+    plot, axes = plt.subplots(1, max(len(sets), 1), figsize=(3.2 * max(len(sets), 1), 3.6))
+    for axis, name in zip(np.atleast_1d(axes), sets, strict=False):
+        for number, (norm, rows) in enumerate(here[here["data"] == name].groupby("norm")):
+            means = rows.groupby("order")[["published", "chain"]].mean()
+            colour, label = f"C{number}", f"norm {norm:g}"
+            axis.plot(means.index, means["chain"], "o-", color=colour, label=label)
+            axis.plot(means.index, means["published"], "v:", color=colour, linewidth=1)
+        axis.set(title=name, yscale="log", xlabel="order", xticks=ORDERS)
+    np.atleast_1d(axes)[0].set_ylabel("bound (dotted: published)")
+    handles, labels = np.atleast_1d(axes)[0].get_legend_handles_labels()
+    plot.legend(handles, labels, loc="lower center", ncol=len(NORMS), frameon=False)
+    plot.tight_layout(rect=(0, 0.08, 1, 1))
+    plot.savefig(out / "certificates_orders.png", dpi=110)
 
 
 def _draw_figure_3(plt: object, figures: pd.DataFrame, out: Path) -> None:
@@ -282,6 +350,18 @@ def main() -> None:
 
     out = chosen.out / "certificates.csv"
     results = resumed(one, wanted, KEY, out, chosen.jobs, 1)
+    in_orders = [
+        (data, float(chosen.epsilons[0]), synthesizer, repetition)
+        for repetition in range(chosen.repetitions)
+        for data in chosen.sets
+        for synthesizer in chosen.synthesizers
+    ]
+
+    def ordered(*key: object) -> list[dict]:
+        return by_order(chosen.data, *key)
+
+    out = chosen.out / "certificates_orders.csv"
+    orders = resumed(ordered, in_orders, ORDER_KEY, out, chosen.jobs, 1)
     pairs = [
         (data, float(epsilon), list(peers.load(data, chosen.data).domain)[-1])
         for data in chosen.sets
@@ -293,8 +373,11 @@ def main() -> None:
         for target in FIGURE_5.get(data, ())[1:]
         for epsilon in (0.0, 1.0)
     ]
+    # Targets of one release next to each other.
     wanted_figures = [
-        (*pair, repetition) for repetition in range(chosen.figure_repetitions) for pair in pairs
+        (*pair, repetition)
+        for repetition in range(chosen.figure_repetitions)
+        for pair in sorted(set(pairs), key=lambda pair: pair[:2])
     ]
 
     def another(*key: object) -> list[dict]:
@@ -304,10 +387,10 @@ def main() -> None:
     figures = resumed(
         another, wanted_figures, key, chosen.out / "certificates_figures.csv", chosen.jobs, 1
     )
-    text = "\n".join([table_of(results), "", NOTES])
+    text = "\n".join([table_of(results), "", table_of_orders(orders), "", NOTES])
     (chosen.out / "certificates.md").write_text(text)
     print(text)
-    draw(results, figures, chosen.out)
+    draw(results, orders, figures, chosen.out)
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ def watch(*private: Coded) -> Iterator[Watch]:
     ]
     patches += [
         mock.patch.object(Vault, name, _noting_features(seen, getattr(Vault, name)))
-        for name in ("sums", "minimise")
+        for name in ("sums", "minimise", "minimise_perturbed")
     ]
     for patch in patches:
         patch.start()

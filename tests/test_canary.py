@@ -47,6 +47,9 @@ def no_canary_in_logs(caplog, capfd):
     assert canary.traces_in_text(caplog.text + out + err) == []
 
 
+ANN = pd.DataFrame({"name": ["Ann"], "ill": ["no"], "wealth": [1.0]})
+
+
 class Features:
     names = ("wealth", "ill")
 
@@ -123,12 +126,13 @@ def test_queries(private_table, private_files, source, storage):
             vault.minimise(
                 Features(),
                 2.0,
-                canary.SCHEMA.encode(
-                    pd.DataFrame({"name": ["Ann"], "ill": ["no"], "wealth": [1.0]})
-                ),
+                canary.SCHEMA.encode(ANN),
                 part,
                 rows=1000,
                 regularisation=0.1,
+            ),
+            vault.minimise_perturbed(
+                Features(), 2.0, canary.SCHEMA.encode(ANN), part, rows=1000, regularisation=0.1
             ),
             vault.select([("ill",), ("ill",)], score, part),
             vault.quantiles("wealth", [0.5, 0.9], part),

@@ -217,6 +217,9 @@ def test_the_rows_of_every_query_are_let_go(tmp_path):
         "minimise": lambda vault, part: vault.minimise(
             Features(), 2.0, kept_rows.WIDE.encode(synthetic()), part, rows=600, regularisation=0.1
         ),
+        "minimise_perturbed": lambda vault, part: vault.minimise_perturbed(
+            Features(), 2.0, kept_rows.WIDE.encode(synthetic()), part, rows=600, regularisation=0.1
+        ),
         "errors": lambda vault, part: vault.select([("a",), ("b",)], score, part),
         "dependence": lambda vault, part: vault.select(
             [("a", "b"), ("c", "e")], Dependence(), part

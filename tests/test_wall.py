@@ -29,6 +29,7 @@ SECRET_MODULES = (
     "counterpoise.vault.totals",
     "counterpoise.vault.sums",
     "counterpoise.vault.minimise",
+    "counterpoise.vault.objective",
     "counterpoise.vault.descend",
     "counterpoise.vault.gradients",
     "counterpoise.vault.votes",

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from counterpoise.errors import BudgetError, MethodError
+from counterpoise.networks.mixture import CodeMixture
 from counterpoise.schema import Column, Schema
-from counterpoise.synthesizers import DpMmd
+from counterpoise.synthesizers import DpMmd, matching
 from counterpoise.synthesizers.dp_mmd import DpMmdModel
 from counterpoise.synthesizers.embedding import Embedding, shrink
 from counterpoise.synthesizers.shares import nearest_chances
@@ -171,3 +172,50 @@ def test_a_pure_budget_is_refused_unasked():
 def test_odd_parameters_are_refused(wrong):
     with pytest.raises(MethodError, match=next(iter(wrong))):
         DpMmd(**wrong)
+
+
+def wide(rows=2000, columns=40):
+    """Columns that all follow one factor, and of which a label moves a few."""
+    generator = np.random.default_rng(0)
+    label, factor = generator.integers(0, 4, rows), generator.random((rows, 1)) < 0.5
+    flipped = generator.random((rows, columns)) < 0.15
+    values = factor ^ flipped
+    for place in range(4):
+        values[:, place] = generator.random(rows) < np.where(label == place, 0.9, 0.1)
+    found = pd.DataFrame(values, columns=[f"c{place}" for place in range(columns)])
+    return found.assign(label=np.array(list("abcd"))[label])
+
+
+def measured_wide(given):
+    table = wide()
+    columns = [Column.boolean(name) for name in table.columns[:-1]]
+    schema = Schema([*columns, Column.categorical("label", list("abcd"))])
+    budget = Budget(100.0, 1e-6)
+    with Vault(table, schema, budget, seed=1) as vault:
+        return schema, matching.measure(vault, budget.whole, given=given)
+
+
+def test_in_a_wide_table_a_network_heeds_what_it_is_told():
+    schema, measured = measured_wide("label")
+    mixture = CodeMixture(schema.sizes, 8, (32, 32), len(schema) - 1)
+    generator = np.random.default_rng(0)
+    parameters = matching.match(
+        measured, mixture, steps=100, rows=256, rate=0.01, generator=generator
+    )
+    noise = matching.draw_noise(mixture, measured.chances, 2000, generator)
+    codes = mixture.draw_codes(mixture.chances(parameters, noise), generator)
+    is_true, is_own = codes[:, :4].astype(bool), codes[:, -1:] == np.arange(4)
+    # It is 0.8 in the table; without a say of its own the label had 0.002, after so few steps.
+    assert is_true[is_own].mean() - is_true[~is_own].mean() > 0.2
+
+
+def test_relations_with_what_is_given_count_as_much_as_all_others():
+    for given, factor in (("label", 39 / 2), (None, 1.0)):
+        _, measured = measured_wide(given)
+        importance, owners = measured.loss.importance, measured.embedding.owners
+        of_label = owners == 40
+        assert np.all(importance[np.ix_(of_label, ~of_label)] == np.float32(factor))
+        assert np.all(importance[owners[:, None] == owners[None, :]] == 0)
+        assert np.all(importance[np.ix_(owners == 0, owners == 1)] == 1)
+        # Single columns of a wide table count no more than those of a narrower one.
+        assert measured.loss.counted == 32

@@ -62,6 +62,12 @@ QUERIES = {
             Features(), 2.0, SCHEMA.encode(table()), share, rows=100, regularisation=0.5
         ),
     ),
+    "minimise_perturbed": (
+        SCHEMA,
+        lambda vault, share: vault.minimise_perturbed(
+            Features(), 2.0, SCHEMA.encode(table()), share, rows=100, regularisation=5.0
+        ),
+    ),
     "select": (SCHEMA, lambda vault, share: vault.select([("name", "age")], Dependence(), share)),
     "quantiles": (SCHEMA, lambda vault, share: vault.quantiles("age", [0.5], share)),
     "bounds": (OPEN, lambda vault, share: vault.bounds("age", share)),

@@ -50,6 +50,12 @@ QUERIES = {
             Features(), 2.0, SCHEMA.encode(table(50)), part, rows=2000, regularisation=0.5
         ),
     ),
+    "minimise_perturbed": (
+        SCHEMA,
+        lambda vault, part: vault.minimise_perturbed(
+            Features(), 2.0, SCHEMA.encode(table(50)), part, rows=2000, regularisation=0.5
+        ),
+    ),
     "select": (
         SCHEMA,
         lambda vault, part: vault.select(

@@ -32,6 +32,9 @@ COUNTS_PART = 0.3
 # The training: steps, rows in each, and the learning rate.
 MATCHING_STEPS, MATCHED_ROWS, MATCHING_RATE = 400, 256, 0.01
 START = 3.0
+# Single columns count as much as this many of them at most: a lot of rows shows their chances with
+# an error that grows with their number, and relations would drown in it.
+MOST_COUNTED = 32
 # Of what is drawn in a step, each half is held against what the other one shows.
 HALVES = 2
 # The last part of the steps over which the parameters are averaged.
@@ -54,6 +57,7 @@ class MeasuredEmbedding:
     deviation: float  # of the noise on each count of a column
     embedding: Embedding
     moments: np.ndarray  # cleared of noise
+    given: int | None = None  # the place of the column that a network is told, if it is told one
 
     @cached_property
     def wanted(self) -> np.ndarray:
@@ -64,11 +68,27 @@ class MeasuredEmbedding:
     def loss(self) -> EmbeddingLoss:
         """How far the chances that a network makes are from all of it."""
         # Single precision is twice as fast, and finer than the noise by far.
-        matrix, across, moments = (
+        matrix, importance, moments = (
             part.astype(np.float32)
-            for part in (self.embedding.matrix, self.embedding.is_across, self.moments)
+            for part in (self.embedding.matrix, self._importance, self.moments)
         )
-        return EmbeddingLoss(matrix, across, moments, self.wanted, len(self.chances))
+        counted = min(len(self.chances), MOST_COUNTED)
+        return EmbeddingLoss(matrix, importance, moments, self.wanted, counted)
+
+    @cached_property
+    def _importance(self) -> np.ndarray:
+        """How much each product of two functions counts: none within a column.
+
+        The relations of a column that is given count together as much as all others. There are
+        d - 1 of them, and (d - 1) (d - 2) / 2 others: of many columns a network would learn those
+        that the other columns have among themselves, and ignore what it is told.
+        """
+        found = self.embedding.is_across.astype(float)
+        if self.given is not None:
+            is_given = self.embedding.owners == self.given
+            of_given = is_given[:, None] | is_given[None, :]
+            found[of_given] *= max(1.0, (len(self.chances) - 2) / 2)
+        return found
 
 
 def measure(
@@ -92,7 +112,8 @@ def measure(
         found = vault.sums(embedding, bound, for_embedding)
         noisy = embedding.moments(found.values, rows)
         moments = shrink(noisy, found.scale / (np.sqrt(2) * rows))
-    return MeasuredEmbedding(rows, chances, counts[0].deviation, embedding, moments)
+    place = None if given is None else schema.index(given)
+    return MeasuredEmbedding(rows, chances, counts[0].deviation, embedding, moments, place)
 
 
 def match(
@@ -137,10 +158,10 @@ class EmbeddingLoss:
     """Half the squared distance of embeddings, with that of single columns."""
 
     matrix: np.ndarray  # codes x functions
-    across: np.ndarray  # 1 where two functions are of different columns
+    importance: np.ndarray  # of each product of two functions
     moments: np.ndarray
     chances: np.ndarray
-    columns: int
+    counted: int  # how much single columns count
 
     def slopes(self, made: np.ndarray) -> np.ndarray:
         """The slopes of the loss in the chances of each row.
@@ -154,10 +175,10 @@ class EmbeddingLoss:
         found = np.zeros_like(made)
         for place, other in ((0, 1), (1, 0)):
             missed = values[other].T @ values[other] / rows - self.moments
-            missed *= self.across
+            missed *= self.importance
             # d/dz of |Z'Z/N - M|^2 / 2 is 2 Z (Z'Z/N - M) / N
             slope = (2 * values[place] @ missed) @ self.matrix.T
-            slope += self.columns * (halves[other].mean(axis=0) - self.chances)
+            slope += self.counted * (halves[other].mean(axis=0) - self.chances)
             found[place * rows : (place + 1) * rows] = slope / (HALVES * rows)
         return found
 

@@ -19,6 +19,7 @@ from counterpoise.vault.domain import threshold_delta
 from counterpoise.vault.journal import Journal, Kept
 from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.minimise import LogisticLoss, Loss, NoisyMinimiser
+from counterpoise.vault.objective import PerturbedMinimiser
 from counterpoise.vault.perturbation import NoiseLaw, Perturbation, operator_norm, perturbation_for
 from counterpoise.vault.point_scores import PointDistance
 from counterpoise.vault.points import NoisyPoints
@@ -57,6 +58,7 @@ __all__ = [
     "NoisyTotal",
     "People",
     "Perturbation",
+    "PerturbedMinimiser",
     "PointDistance",
     "Score",
     "Share",

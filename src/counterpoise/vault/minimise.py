@@ -126,7 +126,7 @@ def minimise(
     names, bound, share = feature_names(features), positive("bound", bound), share_of(share)
     rows, regularisation = positive("rows", rows), positive("regularisation", regularisation)
     size = len(names)
-    start = _checked_centre(centre, size, bound)
+    start = checked_centre(centre, size, bound)
     matrix = _checked_outputs(outputs, size)
     if noise == "none" and vault.private:
         raise VaultError(
@@ -146,7 +146,7 @@ def minimise(
         reach=1.0 if matrix is None else operator_norm(matrix),
         slope=loss.slope,
     )
-    against = _clipped(features, synthetic, bound, size)
+    against = clipped_features(features, synthetic, bound, size)
     what = f"minimiser of {size} features"
     if matrix is not None:
         what = f"{len(matrix)} outputs of a {what}"
@@ -154,7 +154,7 @@ def minimise(
     gradient_norm = INEXACTNESS / 2 * loss.slope * bound / rows
 
     def look(storage: Storage, source: Noise) -> np.ndarray:
-        private = _Rows(storage, features, bound, size)
+        private = ClippedRows(storage, features, bound, size)
 
         # In u = b - c: the pull lambda u is then exact to the last bit of u, however small it is
         # beside c. All private rows together move u by no more than their number times D2.
@@ -195,7 +195,7 @@ def minimise(
     return NoisyMinimiser(values, law.scale, law.law, law.sensitivity, vault.private)
 
 
-class _Rows:
+class ClippedRows:
     """The private rows' features, in batches, as often as one asks; for one query."""
 
     def __init__(self, storage: Storage, features: FeatureMap, bound: float, size: int):
@@ -209,14 +209,15 @@ class _Rows:
         batches = 0
         for rows in self._storage.batches(max(1, _BATCH_CELLS // self._size)):
             batches += 1
-            last = _clipped(self._features, rows, self._bound, self._size)
+            last = clipped_features(self._features, rows, self._bound, self._size)
             yield last
         if batches == 1:
             # Newton comes back for them: what fits one batch is worked out once.
             self._only = last
 
 
-def _clipped(features: FeatureMap, rows: Coded, bound: float, size: int) -> np.ndarray:
+def clipped_features(features: FeatureMap, rows: Coded, bound: float, size: int) -> np.ndarray:
+    """The features of each row, none longer than `bound`."""
     values = np.asarray(features(rows), dtype=float)
     if values.shape != (len(rows), size):
         # One record more must be one vector more, or the bound does not hold.
@@ -224,7 +225,8 @@ def _clipped(features: FeatureMap, rows: Coded, bound: float, size: int) -> np.n
     return clip(values, bound)
 
 
-def _checked_centre(centre: np.ndarray | None, size: int, bound: float) -> np.ndarray:
+def checked_centre(centre: np.ndarray | None, size: int, bound: float) -> np.ndarray:
+    """A public centre of `size` numbers, zero unless it is stated, or a refusal."""
     found = np.zeros(size) if centre is None else number_array("centre", centre, error=VaultError)
     # Margins beyond any use would only cost precision.
     if found.shape != (size,) or not np.linalg.norm(found) * bound <= LARGEST_MOVE:

@@ -30,6 +30,7 @@ from counterpoise.vault import counts as counts_query
 from counterpoise.vault import descend as descend_query
 from counterpoise.vault import domain as domain_query
 from counterpoise.vault import minimise as minimise_query
+from counterpoise.vault import objective as objective_query
 from counterpoise.vault import points as points_query
 from counterpoise.vault import quantiles as quantiles_query
 from counterpoise.vault import select as select_query
@@ -203,6 +204,29 @@ class Vault:
             centre=centre,
             outputs=outputs,
             loss=loss,
+        )
+
+    def minimise_perturbed(
+        self,
+        features: sums_query.FeatureMap,
+        bound: float,
+        synthetic: Coded,
+        share: Share,
+        *,
+        rows: float,
+        regularisation: float,
+        centre: np.ndarray | None = None,
+    ) -> objective_query.PerturbedMinimiser:
+        """The same classifier with the noise in what is minimised; one pure event."""
+        return objective_query.minimise_perturbed(
+            self,
+            features,
+            bound,
+            synthetic,
+            share,
+            rows=rows,
+            regularisation=regularisation,
+            centre=centre,
         )
 
     def descent(self, plan: DescentPlan) -> descend_query.Descent:
