@@ -7,8 +7,13 @@ import pytest
 from counterpoise.schema import Column, Schema
 from counterpoise.weights import many_calibrations
 from counterpoise.weights.calibration import calibrate
-from counterpoise.weights.many_calibrations import LEAST_SEEN, calibrate_many
-from counterpoise.weights.row_blocks import MadeRows, Turn
+from counterpoise.weights.many_calibrations import (
+    LEAST_SEEN,
+    calibrate_many,
+    calibrate_tilts,
+    tilt_many,
+)
+from counterpoise.weights.row_blocks import HeldRows, MadeRows, Turn
 
 
 def solved_alone(rows, base, target, softness) -> np.ndarray:
@@ -49,7 +54,7 @@ def test_rare_rows_of_very_different_base_weights_are_solved():
     for column in range(8):
         expected = solved_alone(rows, base[:, column], targets[:, column], softness)
         # The part of the weight that is in the wrong place.
-        assert 0.5 * np.abs(found[:, column] - expected).mean() < 1e-3
+        assert 0.5 * np.abs(found[:, column] - expected).mean() < 3e-3
 
 
 def test_what_a_column_has_no_rows_of_is_not_asked_of_it():
@@ -99,7 +104,7 @@ def test_a_part_of_the_rows_leads_to_the_solution_of_all(monkeypatch, part):
     """Also a part that is too small to know the solution by itself."""
     rows, base, targets, softness = hard_columns(3)
     alone = calibrate_many(rows, base, targets, softness)
-    monkeypatch.setattr(many_calibrations, "PART_ROWS", (part // 2, part))
+    monkeypatch.setattr(many_calibrations, "PART_ROWS", part)
     found = calibrate_many(rows, base, targets, softness)
     means = [weights.T @ rows / len(rows) for weights in (found, alone)]
     # Far below the noise that the targets differ by, which is 0.05 in each coordinate
@@ -138,7 +143,7 @@ def test_the_means_of_all_rows_are_matched_far_below_their_noise():
     generator = np.random.default_rng(6)
     rows = generator.normal(size=(45_000, 12))
     rows[:, 0] = np.where(np.arange(45_000) < 300, np.sqrt(149.0), -1 / np.sqrt(149.0))
-    assert len(rows) > 2 * many_calibrations.PART_ROWS[0]
+    assert len(rows) > 2 * many_calibrations.PART_ROWS
     base = generator.poisson(1.0, size=(45_000, 10)).astype(np.float32)
     targets = base.T @ rows / base.sum(axis=0)[:, None] + 0.05 * generator.normal(size=(10, 12))
     found = calibrate_many(rows, base, targets.T, np.full(12, 1e-6))
@@ -146,3 +151,16 @@ def test_the_means_of_all_rows_are_matched_far_below_their_noise():
     apart = targets.var(axis=0).sum()
     assert missed.mean() < 2e-3 * apart
     assert missed.max() < 0.02 * apart
+
+
+def test_tilts_are_of_any_rows_and_a_block_of_them_has_the_weights_of_the_whole():
+    """But for a constant a column, as the weights of every block average to one."""
+    rows, base, targets, softness = hard_columns(7)
+    found, thetas = calibrate_tilts(rows, base, targets, softness)
+    assert found.tolist() == calibrate_many(rows, base, targets, softness).tolist()
+    some = slice(1000, 5500)
+    single = rows.astype(np.float32), base.astype(np.float32)
+    again = tilt_many(HeldRows(single[0][some]), single[1][some], thetas)
+    assert again.mean(axis=0) == pytest.approx(np.ones(12), rel=1e-4)
+    expected = found[some] / found[some].mean(axis=0)
+    assert again == pytest.approx(expected, rel=1e-3, abs=1e-6)

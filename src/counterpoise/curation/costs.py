@@ -63,9 +63,9 @@ SECONDS_A_GAP = 6e-9
 SECONDS_A_FEATURE, SECONDS_A_PAIR, SECONDS_A_SEARCHED_PAIR = 4e-8, 2e-10, 8e-10
 # Copies of the chunk of rows that is worked on.
 CHUNKS = 2.5
-# The replicates: the passes over all rows, and the products with Hessians over a part of them, for
-# a feature of a row in a replicate.
-SECONDS_A_STEPPED_FEATURE, SECONDS_A_HESSIAN_FEATURE = 1.2e-9, 1e-9
+# The replicates: the passes over all rows, and those over a part of them before, for a feature of a
+# row in a replicate.
+SECONDS_A_STEPPED_FEATURE, SECONDS_A_PART_FEATURE = 1.2e-9, 4e-9
 # Drawing a row again, with what a fresh synthesizer makes of each of its columns; and saving it.
 SECONDS_A_REDRAWN_VALUE, SECONDS_A_SAVED_WEIGHT, SECONDS_TO_SAVE = 1e-8, 8e-8, 0.25
 # Of a row in a replicate: what was drawn, base weights and what they are worked out in.
@@ -187,12 +187,12 @@ def replicates_cost(
         + SECONDS_A_SAVED_WEIGHT
         + SECONDS_A_STEPPED_FEATURE * features
     )
-    parts = [rows if rows < 2 * about else about for about in PART_ROWS]
-    part = max(parts)
-    seconds += SECONDS_A_HESSIAN_FEATURE * part * replicates * features
-    # The rows in single precision, or the parts of them that steps are worked out on.
+    # Few rows have no part.
+    part = 0 if rows < 2 * PART_ROWS else PART_ROWS
+    seconds += SECONDS_A_PART_FEATURE * part * replicates * features
+    # The rows in single precision, unless they are too many, and the part of them.
     white = 4 * features * (rows if rows * features <= MOST_HELD else 0)
-    chosen = 4 * features * max((each for each in parts if each < rows), default=0)
+    chosen = 4 * features * part
     held = held_bytes(schema, private_rows, rows)
     return Cost(seconds, held + white + chosen + BYTES_A_REPLICATED_ROW * rows * replicates)
 

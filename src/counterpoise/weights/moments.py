@@ -139,7 +139,7 @@ class Moments:
         standardised = Standardised.over(features, rows, len(asked.names))
         answer = vault.sums(standardised, standardised.bound, sums_share)
         is_asked = np.arange(len(features.names)) < len(asked.names)
-        values = FeatureRows(rows, standardised, len(features.names))
+        values = FeatureRows(rows, standardised, len(features.names)).held()
         whitening = Whitening.over(
             values,
             np.repeat(np.arange(len(blocks)) + ASKED, [len(made.names) for made in blocks]),
@@ -172,7 +172,6 @@ class Moments:
         )
         # The floor goes by how many private rows there may be, where the total is but noise.
         gives_way = np.where(whitening.blocks == ASKED, GIVES_WAY * loose, loose)
-        values = values.held()
         model = model.calibrated(values, population + 2 * total.deviation, gives_way)
         # What was asked for in advance goes before the tables.
         return (

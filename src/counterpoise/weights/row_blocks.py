@@ -224,6 +224,15 @@ class FeatureRows:
             sums += given @ some.astype(float)
         return sums / max(1, len(self))
 
+    def means_and_variances(self) -> tuple[np.ndarray, np.ndarray]:
+        """The means and variances of the features, in one pass."""
+        sums, squares = np.zeros((2, self.size))
+        for _, some in self.blocks():
+            sums += some.sum(axis=0, dtype=float)
+            squares += np.einsum("ij,ij->j", some, some)
+        means = sums / max(1, len(self))
+        return means, squares / max(1, len(self)) - means**2
+
     def turned(self, turn: Turn) -> RowBlocks:
         """The rows that the features are turned to."""
         if self.values is None:

@@ -18,6 +18,9 @@ from counterpoise.weights.standardise import PART_ROWS, spread
 LEAST_VARIANCE = 1e-3
 # A coordinate that fewer rows than this carry is not matched.
 LEAST_ROWS = 10
+# Nor is a feature of which the part of the rows that tells of the covariance shows less than this
+# part of the variance: what is rare may be missing there, and would be taken for hardly varying.
+LEAST_SHOWN = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +41,15 @@ class Whitening:
 
         The mean is that of all rows, and white is a part of them that is large enough to tell.
         """
-        centre = rows.means()
+        centre, variances = rows.means_and_variances()
         some = rows.take(spread(len(rows), PART_ROWS))
         own, second = some.mean(axis=0, dtype=float), np.zeros((len(centre), len(centre)))
         for part in slices(len(some)):
             second += some[part].T @ some[part]
         covariance = second / max(1, len(some)) - np.outer(own, own)
-        kept, directions = _turned(covariance, np.argsort(ranks, kind="stable"))
+        shown = np.diag(covariance) >= LEAST_SHOWN * variances
+        order = np.argsort(ranks, kind="stable")
+        kept, directions = _turned(covariance, order[shown[order]])
         fourth, turn = np.zeros(len(kept)), Turn(own, directions)
         for part in slices(len(some)):
             squares = turn.rows(some[part]) ** 2
