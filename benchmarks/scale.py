@@ -108,7 +108,7 @@ class Clock:
 
 
 def _cpu_of_descendants() -> float:
-    """CPU seconds of all processes below this one, those that have ended included (Linux)."""
+    """CPU seconds of all processes below this one (Linux); some that have ended may be missing."""
     below, ticks = {os.getpid()}, 0
     found = {}
     for entry in Path("/proc").iterdir():
