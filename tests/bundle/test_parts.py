@@ -186,11 +186,12 @@ def test_blocks_share_the_noise_and_draw_rows_of_their_own():
 def test_saving_moves_the_rows_and_the_release_goes_on(tmp_path):
     with small_parts():
         one = made()
-        own, before = one.stored.folder.path, one.mean("age")
+        own, before, plain = one.stored.folder.path, one.mean("age"), one.unweighted()
         rows = one.stored.read()
         one.save(tmp_path / "one", csv=True)
         assert not own.exists()
         assert one.mean("age") == before
+        assert plain.mean("age").value > 0
         one.save(tmp_path / "two")
         for name in ("one", "two"):
             loaded = cp.load(tmp_path / name)

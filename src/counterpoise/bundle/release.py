@@ -166,6 +166,7 @@ class Release:
         removed when all is written. Where saving fails nothing is lost: the release can be saved
         elsewhere, and what was at `path` is still there.
         """
+        from counterpoise.bundle.descriptor import TABLE
         from counterpoise.bundle.files import write_bundle
         from counterpoise.curation.work import discard
         from counterpoise.report import release_page
@@ -175,7 +176,8 @@ class Release:
             if not isinstance(flag, bool | np.bool_):
                 raise BundleError(f"{name}: expected True or False")
         write_bundle(self, folder, release_page, overwrite=bool(overwrite), csv=bool(csv))
-        self._follow(folder)
+        if self.stored is not None:
+            self.stored.follow(folder / TABLE)
         if self.work is not None:
             try:
                 with plainly(self.work, "removed"):
@@ -185,17 +187,6 @@ class Release:
                     f"the release is saved, but {error}", CounterpoiseWarning, stacklevel=2
                 )
         return folder
-
-    def _follow(self, folder: Path) -> None:
-        """Rows that were in a folder of their own are where they were saved now."""
-        from counterpoise.bundle.descriptor import TABLE
-
-        stored = self.stored
-        if stored is not None and stored.folder is not None and not stored.is_uniform:
-            moved = stored.moved(folder / TABLE)
-            for place in ("_table", "_replicates"):
-                if vars(self)[place] is stored:
-                    vars(self)[place] = moved
 
     def changed(self, **changes: Any) -> Release:
         """The release with other fields; what is in a file stays there."""

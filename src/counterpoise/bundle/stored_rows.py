@@ -15,7 +15,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -179,33 +179,40 @@ class StoredRows:
             columns = {name: quote_name(name) for name in (*self.schema.names, *weights)}
             if self.is_uniform:
                 columns[WEIGHT] = "CAST(1 AS DOUBLE)"
-            join_parquet([self.file], path, columns, csv)
+            join_parquet([self.path], path, columns, csv)
             return
-        if self.folder is not None:
+        if self.folder is not None and self.folder.instead is None:
             try:
-                os.link(self.file, path)
+                os.link(self.path, path)
                 return
             except OSError:
                 pass  # on another disk, or one that has no links
-        shutil.copyfile(self.file, path)
+        shutil.copyfile(self.path, path)
 
-    def moved(self, file: Path) -> StoredRows:
-        """The same rows where they were written to; what was theirs before is removed."""
-        found = replace(self, file=file, folder=None, known={stamp_of(file)})
-        if self.folder is not None:
-            self.folder.remove()
-        return found
+    def follow(self, file: Path) -> None:
+        """Rows in a folder of their own are where they were written to now, for all who hold them.
+
+        The folder is removed.
+        """
+        if self.folder is not None and self.folder.instead is None and not self.is_uniform:
+            self.known.add(stamp_of(file))
+            self.folder.remove(instead=file)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return (self.folder and self.folder.instead) or self.file
 
     def check(self) -> None:
         """Refuse a file that is gone, or is not the one that was found to be whole."""
-        with plainly(self.file, "read"):
-            if not self.file.is_file():
-                raise BundleError(f"{self.file} is no longer there; load the release again")
-            stamp = stamp_of(self.file)
+        with plainly(self.path, "read"):
+            if not self.path.is_file():
+                raise BundleError(f"{self.path} is no longer there; load the release again")
+            stamp = stamp_of(self.path)
             if stamp in self.known:
                 return
-            if self.hash is None or hash_of(self.file) != self.hash:
-                raise BundleError(f"{self.file} was changed; get the release again")
+            if self.hash is None or hash_of(self.path) != self.hash:
+                raise BundleError(f"{self.path} was changed; get the release again")
             self.known.add(stamp)
 
     def said(self) -> str:
@@ -223,11 +230,11 @@ class StoredRows:
         self.check()
         # One thread: several would each hold a group of rows.
         with (
-            refused(str(self.file)),
-            errors_of(self.file),
+            refused(str(self.path)),
+            errors_of(self.path),
             connect(threads=1) as connection,
         ):
-            yield connection, as_relation(self.file, connection)
+            yield connection, as_relation(self.path, connection)
 
 
 def expected_texts(schema: Schema) -> dict[str, list[str]]:
@@ -244,10 +251,12 @@ class OwnFolder:
 
     def __init__(self, parent: Path | None = None):
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        self.instead: Path | None = None  # where its file is, once the folder is removed
         self._removed = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
-    def remove(self) -> None:
-        """Remove the folder now."""
+    def remove(self, instead: Path) -> None:
+        """Remove the folder now, as its file is at another place too."""
+        self.instead = instead
         self._removed()
 
 
