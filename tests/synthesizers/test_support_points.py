@@ -158,7 +158,7 @@ def test_a_bandwidth_is_not_charged_before_the_question_is_sound(change, words):
         {"width": 0},
         {"bandwidth": "best"},
         {"bandwidth": 0.0},
-        {"pool_part": 1.0},
+        {"pool_part": 0.95},
         {"sampler": "metropolis", "moves": 10},
     ],
     ids=str,

@@ -25,6 +25,7 @@ from counterpoise.synthesizers import (
     Mst,
     PateGan,
     PrivBayes,
+    SupportPoints,
 )
 from counterpoise.synthesizers.aim import NOISE_A_CELL, USEFUL_NOISE
 from counterpoise.synthesizers.embedding import MOST_FUNCTIONS
@@ -55,6 +56,8 @@ SECONDS_A_COUNTED_ROW, SECONDS_A_TABLE = 2.5e-8, 2e-4
 # Networks: a weight of theirs for a row, there and back; a step by itself; and a private row's
 # product of two columns' functions.
 SECONDS_A_WEIGHT, SECONDS_A_STEP, SECONDS_A_PRODUCT = 1e-9, 4e-4, 1.5e-8
+# Support points: what a column adds to the distance of a row and a point.
+SECONDS_A_GAP = 6e-9
 # The weights: a feature of a row, worked out and whitened; one against another, over all rows; and
 # the same over the rows that the search for the softness takes.
 SECONDS_A_FEATURE, SECONDS_A_PAIR, SECONDS_A_SEARCHED_PAIR = 4e-8, 2e-10, 8e-10
@@ -110,6 +113,11 @@ def synthesizer_cost(
         case DpMmd() | AdversarialMethod() | PateGan() | MmdGan():
             cliques = [(name,) for name in names]
             training = _training_seconds(method, schema, private_rows)
+        case SupportPoints():
+            cliques = [(name,) for name in names]
+            is_exact = method.sampler == "exact"
+            compared = method.candidates if is_exact else method.moves * method.repeats
+            training = SECONDS_A_GAP * columns * private_rows * compared
         case _:
             return None
     model = predict_cost(domain, cliques)

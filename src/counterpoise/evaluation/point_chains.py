@@ -12,6 +12,7 @@ way to choose that number. [Vehtari, Gelman, Simpson, Carpenter and Bürkner 202
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -82,8 +83,9 @@ def chain_diagnostics(
     )
     from arviz_stats.base.array import array_stats
 
+    stats: Any = array_stats
     return ChainDiagnostics(
-        float(array_stats.rhat(found.scores, chain_axis=0, draw_axis=1)),
+        float(stats.rhat(found.scores, chain_axis=0, draw_axis=1)),
         float(found.scores.mean(axis=1).var(ddof=1)),
         float(found.scores.var(axis=1, ddof=1).mean()),
         float(found.accepted.mean()),

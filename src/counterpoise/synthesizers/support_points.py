@@ -21,7 +21,7 @@ themselves, such as moment weights, have replicates of their own measurement.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -87,7 +87,7 @@ class SupportPoints:
             seed=whole_number("seed", self.seed, 0),
         )
         if self.pool_part is not None:
-            part = real_number("pool_part", self.pool_part, "a part of 1", above=0, below=0.99)
+            part = real_number("pool_part", self.pool_part, "a part up to 0.9", above=0, below=0.9)
             settle(self, pool_part=part)
         if self.sampler == "metropolis" and self.moves < (self.points or POINTS):
             raise MethodError("moves: expected one for every point at least, and far more")
@@ -101,8 +101,7 @@ class SupportPoints:
         if self.points is not None:
             return self
         few = rows is not None and rows <= MOST_ASKED_AS_POINTS
-        values = {**vars(self), "points": rows if few else POINTS}
-        return SupportPoints(**values)
+        return replace(self, points=rows if few else POINTS)
 
     @property
     def counts_part(self) -> float:

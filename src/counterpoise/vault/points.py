@@ -24,9 +24,10 @@ whose range over y changes by 1/m for a row more, and 2/m for one replaced: D is
 Distances to rows are rounded to whole parts of 2^24 before they are summed, so a row adds a whole
 number from 0 to 2^24 whatever it is, and their sums are exact in any order. Charge: k exponential
 mechanisms of epsilon each, composed adaptively; k epsilon on a pure budget, k epsilon^2/8 in zCDP.
-One mechanism over whole sets would have rate epsilon' m / (2 k) on each distance sum where this has
-epsilon m: with a pure budget epsilon' = k epsilon, so that the two follow the rows about as well;
-in zCDP epsilon' = sqrt(k) epsilon, and choosing one by one follows them sqrt(k) times better.
+One mechanism over whole sets of epsilon' weighs a point's mean distance to rows by epsilon' m / k,
+and this by epsilon m. With a pure budget epsilon' = k epsilon, so that the two follow the rows
+about as well; in zCDP epsilon' = sqrt(k) epsilon, and choosing one by one has sqrt(k) times the
+rate. A large share pays for more by pure composition, which the ledger's own order tells.
 
 **`metropolis`** draws whole sets from all of the space by a chain that tends to the exponential
 mechanism (see `metropolis`), and is charged as one, epsilon a set, with a mark: nothing bounds how
@@ -77,7 +78,7 @@ MOVES = 100_000
 
 # A distance is a whole number of these parts of the diameter.
 _PARTS = 2**24
-# So many distances at a time; so many rows are read at a time, of which each is near a whole block.
+# So many distances are worked out at a time.
 _BLOCK_CELLS = 4_000_000
 # Rows that a chain walks over are held, by the public number of them, in no more bytes than this.
 _MOST_BYTES = 500_000_000
