@@ -10,7 +10,7 @@ describes the mechanisms alone. Records are replaced, so that the number of rows
 methods have delta 0, the others 1e-6.
 
     python benchmarks/support_points.py --data DIR [--sets boston] [--folds 5] [--jobs 1]
-        [--methods histogram,aim] [--out results]
+        [--methods histogram,aim] [--rows 500] [--sizes 0.05,0.1,0.2] [--out results]
 
 - Not private: `full` is all rows, `constant` their mean; `support` the support points of the rows,
   `kme` the weighted points of their kernel mean embedding.
@@ -84,12 +84,14 @@ def table(data: str, directory: str) -> tuple[pd.DataFrame, cp.Schema]:
     return rows, cp.Schema([cp.Column.continuous(name, *round_bounds(rows[name])) for name in rows])
 
 
-def fold(rows: pd.DataFrame, place: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+def fold(
+    rows: pd.DataFrame, place: int, most: int = MOST_TRAINED
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows to train on, at most so many, and those held out."""
     order = np.random.default_rng(0).permutation(len(rows))
     parts = np.array_split(order, FOLDS)
     trained = np.concatenate([part for i, part in enumerate(parts) if i != place])
-    trained = np.random.default_rng(place).permutation(trained)[:MOST_TRAINED]
+    trained = np.random.default_rng(place).permutation(trained)[:most]
     return rows.iloc[trained].reset_index(drop=True), rows.iloc[parts[place]]
 
 
@@ -240,11 +242,11 @@ METHODS: dict[str, Maker] = {
 
 
 def one(
-    directory: str, data: str, method: str, epsilon: float, size: float, place: int
+    directory: str, most: int, data: str, method: str, epsilon: float, size: float, place: int
 ) -> list[dict[str, Any]]:
     """The error of one method on one fold; nothing where it does not fit into memory."""
     rows, schema = table(data, directory)
-    trained, held_out = fold(rows, place)
+    trained, held_out = fold(rows, place, most)
     count = max(2, round(size * len(trained)))
     started = time.process_time()
     made = METHODS[method](trained, schema, count, epsilon, place)
@@ -264,7 +266,7 @@ def wanted(chosen: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
             for epsilon in (0, *chosen.budgets):
                 for method in chosen.methods:
                     if (method in NOT_PRIVATE) == (epsilon == 0):
-                        sizes = (1.0,) if method in OF_ANY_SIZE else SIZES
+                        sizes = (1.0,) if method in OF_ANY_SIZE else chosen.sizes
                         yield from ((data, method, epsilon, size, place) for size in sizes)
 
 
@@ -278,13 +280,15 @@ def main() -> None:
     parser.add_argument("--sets", type=names, default=list(TARGETS))
     parser.add_argument("--methods", type=names, default=list(METHODS))
     parser.add_argument("--budgets", type=lambda text: [*map(int, names(text))], default=BUDGETS)
+    parser.add_argument("--sizes", type=lambda text: [*map(float, names(text))], default=SIZES)
+    parser.add_argument("--rows", type=int, default=MOST_TRAINED, help="to train on, at most")
     parser.add_argument("--folds", type=int, default=FOLDS, help="how many of the five to run")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("results"))
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     results = resumed(
-        partial(one, str(chosen.data)),
+        partial(one, str(chosen.data), chosen.rows),
         list(wanted(chosen)),
         KEY,
         chosen.out / "support_points.csv",

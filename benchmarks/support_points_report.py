@@ -38,6 +38,11 @@ def quartiles(results: pd.DataFrame, measure: str = "mse") -> pd.DataFrame:
     return found.set_axis(["low", "median", "high"], axis=1)
 
 
+def sizes_of(results: pd.DataFrame) -> list[float]:
+    """The sizes that were run, in parts of the rows."""
+    return sorted(set(results["size"]) - {1.0})
+
+
 def of_setting(found: pd.DataFrame, data: str, method: str, epsilon: float, size: float) -> Any:
     """The quartiles of a method in a setting, or None where it was not run or did not fit."""
     key = (
@@ -77,7 +82,7 @@ def lines(results: pd.DataFrame) -> Iterator[str]:
         yield "| epsilon | size | " + " | ".join(shown) + " |"
         yield "| --- " * (2 + len(shown)) + "|"
         for epsilon in sorted(set(results["epsilon"]) - {0}):
-            for size in SIZES:
+            for size in sizes_of(results):
                 cells = []
                 for method in shown:
                     each = of_setting(found, data, method, epsilon, size)
@@ -92,15 +97,19 @@ def lines(results: pd.DataFrame) -> Iterator[str]:
 
 
 def distance_lines(results: pd.DataFrame) -> Iterator[str]:
-    """The other two measures: medians over folds, and means of those over tables and sizes."""
-    for measure, title in zip(
-        DISTANCES,
-        ("absolute error of the means of columns", "squared energy distance"),
-        strict=True,
+    """All measures by method and budget: medians over folds, and those over tables and sizes."""
+    key = ["data", "method", "epsilon", "size"]
+    constant = results[results["method"] == "constant"].groupby("data")["mse"].median()
+    for measure, title in (
+        ("mse", "MSE in parts of that of the constant"),
+        ("mean_error", "absolute error of the means of columns"),
+        ("energy", "squared energy distance"),
     ):
-        yield f"\n## {title}, mean over tables and sizes of medians over folds\n"
-        medians = results.groupby(["data", "method", "epsilon", "size"])[measure].median()
-        shown = medians.groupby(["method", "epsilon"]).mean().unstack()
+        yield f"\n## {title}, median over tables and sizes of medians over folds\n"
+        medians = results.groupby(key)[measure].median()
+        if measure == "mse":
+            medians = medians / constant.reindex(medians.index.get_level_values("data")).to_numpy()
+        shown = medians.groupby(["method", "epsilon"]).median().unstack()
         yield "| | " + " | ".join(f"{epsilon:g}" for epsilon in shown.columns) + " |"
         yield "| --- " * (1 + shown.shape[1]) + "|"
         for method in (each for each in METHODS if each in shown.index):
@@ -120,7 +129,7 @@ def verdict_lines(results: pd.DataFrame, found: pd.DataFrame) -> Iterator[str]:
                     (data, epsilon, size)
                     for data in results["data"].unique()
                     for epsilon in budgets
-                    for size in SIZES
+                    for size in sizes_of(results)
                     if _is_there(found, data, (method, *rivals), epsilon, size)
                 ]
                 if not settings:
@@ -153,12 +162,12 @@ def _is_lowest(found: pd.DataFrame, data: str, method: str, *setting: Any) -> bo
 def draw(results: pd.DataFrame, file: Path) -> None:
     """A panel a table and a size: errors by the budget, and those of what is not private."""
     plots = pyplot()
-    found, sets = quartiles(results), list(results["data"].unique())
+    found, sets, sizes = quartiles(results), list(results["data"].unique()), sizes_of(results)
     figure, axes = plots.subplots(
-        len(sets), len(SIZES), figsize=(13, 3.6 * len(sets)), squeeze=False, sharey="row"
+        len(sets), len(sizes), figsize=(13, 3.6 * len(sets)), squeeze=False, sharey="row"
     )
     for row, data in zip(axes, sets, strict=True):
-        for panel, size in zip(row, SIZES, strict=True):
+        for panel, size in zip(row, sizes, strict=True):
             for place, method in enumerate(PRIVATE):
                 each = [of_setting(found, data, method, epsilon, size) for epsilon in BUDGETS]
                 known = [(i, one) for i, one in enumerate(each) if one is not None and len(one)]
