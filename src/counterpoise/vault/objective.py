@@ -23,8 +23,8 @@ and Newton's method ends where the gradient has norm g (half of g is left for fl
 `minimise`, which suffices up to some ten million rows). The point then lies within
 t = (g + r) / L of w, whatever the table; given w, two tables' points differ by at most 2 t. So
 L2-Laplace noise of scale 2 t / epsilon_2 is added to it (approximate minima perturbation, Iyengar
-and others 2019), and the two parts add up. Nothing here needs an exact solver, and nothing else
-leaves. Neither how long b was, nor how many passes there were.
+and others 2019), and the two parts add up. Nothing here needs an exact solver, and nothing
+else leaves: neither how long b was, nor how many passes there were.
 """
 
 from __future__ import annotations
