@@ -128,6 +128,22 @@ def test_another_question_gets_no_answer_of_this_one(tmp_path):
         assert len(vault.ledger.spends) == 3
 
 
+def test_a_minimiser_around_another_centre_is_another_question(tmp_path):
+    part = BUDGET.whole.part(0.05)
+    for looks, centre in enumerate(([0.0, 0.0], [0.5, 0.0]), start=1):
+        with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:
+            vault.minimise(
+                Features(),
+                2.0,
+                SCHEMA.encode(table(50)),
+                part,
+                rows=2000,
+                regularisation=0.5,
+                centre=np.array(centre),
+            )
+            assert len(vault.ledger.spends) == looks
+
+
 def test_a_lost_answer_stays_charged_and_is_paid_for_again(tmp_path):
     path, part = tmp_path / "journal", BUDGET.whole.part(0.4)
     with Vault(table(), SCHEMA, BUDGET, journal=journal_of(tmp_path)) as vault:

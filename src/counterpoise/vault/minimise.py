@@ -186,6 +186,7 @@ def minimise(
         "rows": rows,
         "regularisation": regularisation,
         "law": law.law,
+        "centre": start.tolist(),
         "outputs": None if matrix is None else matrix.shape,
     }
     query = what if noise != "none" else f"{what}, WITHOUT NOISE"
