@@ -117,7 +117,7 @@ def test_queries(private_table, private_files, source, storage):
         pytest.skip("a frame is always in memory")
     table = private_table if source == "frame" else private_files / source
     with Vault(table, canary.SCHEMA, BUDGET, storage=storage, seed=SEED) as vault:
-        part = vault.budget.whole.part(0.1)
+        part = vault.budget.whole.part(0.09)
         score = MarginalError([np.zeros(2)] * 2, np.ones(2), np.zeros(2))
         answers = [
             vault.counts([("name",), ("ill", "wealth")], part),

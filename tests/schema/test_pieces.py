@@ -166,9 +166,9 @@ def within_cells(grid, rows, starts):
 
 def test_a_tail_that_carries_the_variance_is_a_coarse_cell_of_its_own():
     # Most fines are about 25, and the few of about 120 between 0 and 5000 decide a slope.
-    generator = np.random.default_rng(3)
+    generator = np.random.default_rng(4)
     values = np.where(
-        generator.random(7000) < 0.015,
+        generator.random(7000) < 0.02,
         generator.normal(120, 18, 7000),
         generator.gamma(16, 1.6, 7000),
     )
@@ -178,7 +178,7 @@ def test_a_tail_that_carries_the_variance_is_a_coarse_cell_of_its_own():
         np.searchsorted(grid.edges[1:-1], values, side="right"), minlength=len(grid.atoms)
     )
     starts = coarse_starts(grid, rows, 10, deviation=18.0)
-    assert within_cells(grid, exact, starts) < 0.2
+    assert within_cells(grid, exact, starts) < 0.1
     # In more noise the tail is too few rows to be counted by itself.
     assert within_cells(grid, exact, coarse_starts(grid, rows, 10, deviation=180.0)) > 0.3
 

@@ -289,7 +289,14 @@ def breaches(base: type, model: type) -> dict[str, list[Any]]:
             fits("KeepingCounts", stealing("counts"))(),
         ],
         "fails_without_private_values": [fits("Complaining", complaining)()],
-        "makes_a_release": [makes("Unreleased", redraw=no_release, replicate=no_release)],
+        "makes_a_release": [
+            makes(
+                "Unreleased",
+                redraw=no_release,
+                redrawn_tables=no_release,
+                replicate=no_release,
+            )
+        ],
     }
 
 

@@ -184,6 +184,9 @@ def test_gaussian_noise_is_refused_under_a_pure_budget_before_any_look():
 class Untouchable:
     """A storage that cannot be read."""
 
+    def require_batches(self, method):
+        """Tells what it is able to, without a look."""
+
     def __getattr__(self, name):
         raise AssertionError("the rows were looked at")
 
