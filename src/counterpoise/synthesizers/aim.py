@@ -304,7 +304,11 @@ def _useful(
 def _small_enough(
     domain: Domain, progress: Progress, candidates: list[Columns], share: Share, most_cells: int
 ) -> list[Columns]:
-    """The candidates that keep the model within its size, which grows with the budget spent."""
+    """The candidates that keep the model within its size, which grows with the budget spent.
+
+    Every round sizes them all. What was too large may fit later, and not only because the limit
+    grows: the greedy order may do better on a graph with more edges.
+    """
     limit = most_cells * (1 - (progress.left - progress.round_amount) / share.amount)
     present = [measurement.columns for measurement in progress.measured]
     sizes = model_sizes(domain, present, candidates)

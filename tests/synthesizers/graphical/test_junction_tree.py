@@ -112,6 +112,14 @@ def test_columns_are_eliminated_in_the_plain_greedy_order(seed):
     assert model_size(domain, cliques) == _cells_by_plain_elimination(domain, cliques)
 
 
+def test_what_was_too_large_may_fit_into_a_model_that_has_grown():
+    """So no candidate can be passed over because it was too large in an earlier round."""
+    domain = Domain(tuple("abcde"), (5, 2, 3, 4, 5))
+    present, candidate = [("a", "b"), ("c", "d"), ("d", "e"), ("e", "a")], ("b", "c")
+    assert model_sizes(domain, present, [candidate]) == [164]
+    assert model_sizes(domain, [*present, ("b", "e")], [candidate]) == [114]
+
+
 def test_chordal_structures_get_no_fill():
     names = tuple(f"c{i}" for i in range(300))
     domain = Domain(names, (10,) * 300)
