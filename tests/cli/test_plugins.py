@@ -39,7 +39,7 @@ def test_help_lists_the_plug_ins_that_are_installed():
     # One of ours is not taken over by a plug-in of the same name.
     assert "aim" not in shown
     released = unwrapped(run("release", "--help"))
-    assert "privbayes; plug-ins: copula." in released
+    assert "support-points; plug-ins: copula." in released
     assert "uniform; plug-ins: kernel, strata." in released
     assert "uniform; plug-ins: kernel, strata." in unwrapped(run("weigh", "--help"))
     assert "far_away_plugin" not in sys.modules

@@ -47,7 +47,7 @@ def test_margins_of_files_are_raked_to_at_once(folder, tmp_path):
 def test_a_table_of_two_columns_is_a_margin_of_both_and_counts_say_how_many(folder, tmp_path):
     (tmp_path / "both.csv").write_text(BOTH)
     run("retarget", folder, "--margins", tmp_path / "both.csv", "--out", tmp_path / "out", "-q")
-    made = cp.load(tmp_path / "out")
+    made = cp.load(tmp_path / "out").use_weights()
     assert made.total().value == 200
     assert made.crosstab("sex", "emergency")["male", True].value == pytest.approx(0.15, abs=1e-9)
 

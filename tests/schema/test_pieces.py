@@ -154,35 +154,6 @@ def test_an_empty_stretch_before_a_spike_is_no_bin_of_its_own():
     assert (held > 0.001).all()
 
 
-def within_cells(grid, rows, starts):
-    """The part of the variance that is left within coarse cells."""
-    middles = (grid.edges[:-1] + grid.edges[1:]) / 2
-    cells = np.searchsorted(starts, np.arange(len(rows)), side="right") - 1
-    held = np.bincount(cells, rows)
-    means = np.bincount(cells, rows * middles) / np.maximum(held, 1e-9)
-    mean = rows @ middles / rows.sum()
-    return rows @ (middles - means[cells]) ** 2 / (rows @ (middles - mean) ** 2)
-
-
-def test_a_tail_that_carries_the_variance_is_a_coarse_cell_of_its_own():
-    # Most fines are about 25, and the few of about 120 between 0 and 5000 decide a slope.
-    generator = np.random.default_rng(4)
-    values = np.where(
-        generator.random(7000) < 0.02,
-        generator.normal(120, 18, 7000),
-        generator.gamma(16, 1.6, 7000),
-    )
-    grid, noisy = counted(Column.continuous("fine", 0, 5000), values, deviation=18.0)
-    rows = denoised(grid, noisy, 7000).rows
-    exact = np.bincount(
-        np.searchsorted(grid.edges[1:-1], values, side="right"), minlength=len(grid.atoms)
-    )
-    starts = coarse_starts(grid, rows, 10, deviation=18.0)
-    assert within_cells(grid, exact, starts) < 0.1
-    # In more noise the tail is too few rows to be counted by itself.
-    assert within_cells(grid, exact, coarse_starts(grid, rows, 10, deviation=180.0)) > 0.3
-
-
 @settings(max_examples=25)
 @example(Column.continuous("x", -5e11, 4.6e-255, nullable=True), 3655866, 0.5)
 @given(numeric_columns("x"), st.integers(0, 2**32), st.sampled_from([0.5, 5.0, 500.0]))
