@@ -107,6 +107,11 @@ def test_equal_weights_are_said_to_change_nothing(release):
     assert "Rows by their weight" not in shown
     assert "no honest intervals" in shown
     assert "Relations that the weights change most" not in shown
+    # One table is shown, and not the same one twice.
+    assert "the synthetic rows; all have the same weight" in shown
+    assert "with their weights" not in shown
+    assert "the weights move" not in shown
+    assert "unweighted, " not in shown.split('id="pairs"')[1].split('id="support"')[0]
 
 
 def test_names_from_the_schema_cannot_become_markup():
@@ -289,9 +294,13 @@ def test_the_first_rows_are_shown_and_said_to_be_synthetic(release, page):
 
 def test_the_schema_says_how_many_values_of_a_column_are_null(release, page):
     nulls = release.table["grade"].isna()
-    weighted = float(np.average(nulls, weights=release.weights))
-    assert f"<td>{nulls.mean():.1%}, weighted {weighted:.1%}</td>" in page
+    assert f"<td>{nulls.mean():.1%}</td>" in page
     assert page.count("<td>none</td>") == 3
+    # Where weights make another share of it, that one too.
+    weights = np.where(nulls, 2.0, 1.0)
+    made = release.reweighted(weights, release.replicates.astype(float) * weights[:, None])
+    weighted = float(np.average(nulls, weights=weights))
+    assert f"<td>{nulls.mean():.1%}, weighted {weighted:.1%}</td>" in release_page(made)
 
 
 def test_every_chart_has_words_for_those_who_do_not_see_it(page):

@@ -55,8 +55,10 @@ def column_card(release: Release, column: Column) -> dict[str, Any]:
         **known(stated),
         "drawn": drawn,
         "chart": chart,
-        "null_shares": (
-            (float(plain[column.cells]), float(weighted[column.cells])) if column.nullable else None
+        "nulls": (
+            f"no value (null): {_both(plain[column.cells], weighted[column.cells])}"
+            if column.nullable
+            else ""
         ),
         # total variation: the part of the rows that the weights move to other values
         "moved": float(np.abs(plain - weighted).sum() / 2),
@@ -100,7 +102,13 @@ def null_shares(release: Release, column: Column) -> str:
     nulls = release.table[column.name].isna().to_numpy()
     plain = float(nulls.mean()) if len(nulls) else 0.0
     weighted = float(release.weights @ nulls / max(release.weights.sum(), 1e-300))
-    return f"{plain:.1%}, weighted {weighted:.1%}"
+    return _both(plain, weighted)
+
+
+def _both(plain: float, weighted: float) -> str:
+    """A share of the rows, and with their weights where that is another one."""
+    texts = f"{plain:.1%}", f"{weighted:.1%}"
+    return texts[0] if texts[0] == texts[1] else f"{texts[0]}, weighted {texts[1]}"
 
 
 def sample_rows(release: Release) -> dict[str, Any]:

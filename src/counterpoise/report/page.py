@@ -135,7 +135,7 @@ def _by_stage(release: Release) -> dict[str, float]:
 def _weights(release: Release, replicates: int) -> dict[str, Any]:
     """The weights in plain words, and a chart of them where they differ."""
     card, weights, rows = release.card["weights"], release.weights, release.rows
-    differ = rows > 0 and bool(np.ptp(weights) > 1e-9)
+    differ = _differ(release)
     verdict = card.get("verdict") or {}
     kind, headline = _VERDICTS.get(verdict.get("level", ""), ("none", "There is no verdict."))
     drawn = release.card.get(CHOSEN_FROM)
@@ -164,8 +164,14 @@ def _weights(release: Release, replicates: int) -> dict[str, Any]:
         "reason": _sentence(verdict.get("reason", "")),
         "way_out": _sentence(verdict.get("way_out", "")),
         "facts": facts,
+        "differ": differ,
         "chart": weights_histogram(weights) if differ else None,
     }
+
+
+def _differ(release: Release) -> bool:
+    """Whether some rows weigh more than others: else there is one table to show, and not two."""
+    return release.rows > 0 and bool(np.ptp(release.weights) > 1e-9)
 
 
 def _replicates(found: dict[str, Any], count: int) -> list[str]:
@@ -195,12 +201,11 @@ def _heat(release: Release, found: Relations) -> dict[str, Any] | None:
     if len(found.names) < 2 or not release.rows:
         return None
     names = [cut(name) for name in found.names]
+    differ = _differ(release)
+    said = "{0.plain:.2f} unweighted, {0.weighted:.2f} weighted" if differ else "{0.plain:.2f}"
     strongest = [
-        f"{' × '.join(map(cut, pair.columns))} ({pair.plain:.2f} unweighted, "
-        f"{pair.weighted:.2f} weighted)"
-        for pair in found.strongest()
+        f"{' × '.join(map(cut, pair.columns))} ({said.format(pair)})" for pair in found.strongest()
     ]
-    differ = bool(np.ptp(release.weights) > 1e-9)
     maps = [("The synthetic rows as they are", found.plain)]
     if differ:
         maps.append(("With their weights", found.weighted))
