@@ -76,8 +76,11 @@ def audit_whole(network, budget, noise=None, runs=2500):
 
 
 def sampled_mu_lower_bound(without, having, rate):
-    """The least mu of a Gaussian, sampled at a rate, that explains the detections."""
-    threshold = np.quantile(without[::2], 0.9)
+    """The least mu of a Gaussian, sampled at a rate, that explains the detections.
+
+    Few false alarms: where most are, even a much larger mu would show in few detections more.
+    """
+    threshold = np.quantile(without[::2], 0.98)
     false_alarms = _upper(int((without[1::2] > threshold).sum()), len(without[1::2]))
     detections = _lower(int((having[1::2] > threshold).sum()), len(having[1::2]))
     among_sampled = (detections - (1 - rate) * false_alarms) / rate
