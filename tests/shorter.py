@@ -7,10 +7,10 @@ from counterpoise.weights import Mlp
 
 SHORTER = {
     "cgan": Cgan(steps=5),
-    "dpcgan": DpCgan(steps=100, start_steps=5),
-    "dpgan": DpGan(steps=100, start_steps=5, snapshots=2),
+    "dpcgan": DpCgan(steps=20, start_steps=5),
+    "dpgan": DpGan(steps=20, start_steps=5, snapshots=2),
     "gan": Gan(steps=5),
-    "mlp": Mlp(steps=60),
+    "mlp": Mlp(steps=30),
     "mmdgan": MmdGan(steps=5),
     "pategan": PateGan(rounds=10, start_steps=5),
 }

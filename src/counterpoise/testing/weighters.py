@@ -126,11 +126,11 @@ def replicates_follow_the_seed(trial: WeighterTrial) -> None:
 
 
 def replicates_vary_around_the_weights(trial: WeighterTrial) -> None:
-    """An estimate's replicates lie around the estimate, as far as 200 of them show it."""
+    """An estimate's replicates lie around the estimate, as far as 60 of them show it."""
     model = _model(trial)
     ages = trial.synthetic(SCHEMA)["age"].to_numpy()
     estimate = np.average(ages, weights=model.weigh(trial.synthetic(SCHEMA)).normalised)
-    columns = _replicates(trial, model, 200)
+    columns = _replicates(trial, model, 60)
     replicated = ages @ columns / columns.sum(axis=0)
     distance = abs(replicated.mean() - estimate) / replicated.std()
     require(distance < 1, f"their mean is {distance:.1f} standard errors from the estimate")
