@@ -18,6 +18,7 @@ from counterpoise.errors import (
     SchemaError,
     TableError,
 )
+from counterpoise.schema import Dialect, Spelling
 from counterpoise.vault import Budget, Journal
 from counterpoise.weights import Moments
 from tests.conftest import make_table
@@ -134,6 +135,37 @@ def test_dates_texts_and_words_for_null_are_read(tmp_path):
         path.write_text(f"day,count,city\n{wrong}\n")
         with pytest.raises(TableError, match=words):
             cp.weigh(private, path, schema, 1.0)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["01.03.2020;1.500,5", "31.12.2020;n/a"],
+        ["2020-03-01,1500.5", "2020-12-31,"],
+        ['01.03.2020,"1.500,5"', "31.12.2020,n/a"],
+    ],
+    ids=["as the private table", "plain", "with the private table's values in plain fields"],
+)
+def test_a_table_written_as_the_private_one_is_read_as_that_is(tmp_path, rows):
+    money = Spelling(decimal=",", group=".", missing_values=("", "n/a"))
+    schema = cp.Schema(
+        [
+            cp.Column.date("day", "2020-01-01", "2021-01-01", spelling=Spelling("%d.%m.%Y")),
+            cp.Column.continuous("cost", 0, 9_000, nullable=True, spelling=money),
+        ],
+        dialect=Dialect(";"),
+    )
+    private, synthetic = tmp_path / "private.csv", tmp_path / "synthetic.csv"
+    private.write_text("\n".join(["day;cost", *["02.03.2020;7,5"] * 30]) + "\n")
+    separator = ";" if ";" in rows[0] else ","
+    synthetic.write_text("\n".join([f"day{separator}cost", *rows * 20]) + "\n")
+    made = cp.weigh(private, synthetic, schema, 1.0, replicates=0).table
+    assert made["day"].astype(str).tolist()[:2] == ["2020-03-01", "2020-12-31"]
+    assert made["cost"].iloc[0] == 1500.5 and made["cost"].isna().sum() == 20
+    # What is neither plain nor spelled so is refused by its name.
+    synthetic.write_text("day,cost\n2020-03-01,many\n")
+    with pytest.raises(TableError, match=r"'cost': expected numbers.*'many'"):
+        cp.weigh(private, synthetic, schema, 1.0, replicates=0)
 
 
 DAYS = cp.Schema(

@@ -8,6 +8,7 @@ number of rows, not the noise of the tool that made it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import warnings
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ from counterpoise.curation.work import Work, is_begun, open_work
 from counterpoise.errors import CounterpoiseWarning, TableError
 from counterpoise.formulas.questions import Question
 from counterpoise.schema import Column, Schema
+from counterpoise.schema.dialect import DEFAULT
 from counterpoise.schema.encoding import read_values
 from counterpoise.schema.reading import is_moment_like, is_number_like, text_of
 from counterpoise.schema.row_rules import obeyed
@@ -87,10 +89,10 @@ def weigh(
     """Weigh a synthetic table that was made elsewhere.
 
     `private` and `synthetic` are files or tables as for `release`; the synthetic table has the
-    columns of the schema, with values that the schema allows, and is the release's table. Its rows
-    have to obey the schema's checks; derived columns and identifiers are made anew. All of
-    (epsilon, delta) is spent on the weights. The other parameters are as for `release`; a `work`
-    folder belongs to one synthetic table.
+    columns of the schema, with values that the schema allows, and is the release's table; it is
+    plain, or written as the private table is. Its rows have to obey the schema's checks; derived
+    columns and identifiers are made anew. All of (epsilon, delta) is spent on the weights. The
+    other parameters are as for `release`; a `work` folder belongs to one synthetic table.
 
     >>> import warnings, numpy as np, pandas as pd, counterpoise as cp
     >>> generator = np.random.default_rng(0)
@@ -108,8 +110,7 @@ def weigh(
     plan = plan_weigh(schema, budget, method, target, questions, person)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     check_seed(plan, seed)
-    # However the private table is written, this one is plain: points, ISO dates, commas.
-    rows = _public_table(synthetic, plan.schema.as_released())
+    rows = _public_table(synthetic, plan.schema)
     _check_rules(rows, plan.released)
     _warn_once()
     billed = usable_account(account, plan, seed, is_begun(work))
@@ -186,17 +187,32 @@ def _warn_once() -> None:
         warnings.warn(CAVEAT, CounterpoiseWarning, stacklevel=3)
 
 
-def _public_table(synthetic: Any, schema: Schema) -> pd.DataFrame:
+def _public_table(synthetic: Any, stated: Schema) -> pd.DataFrame:
     """The table with the schema's columns and dtypes; a value without a place there is refused.
 
     Private rows are clamped without a word. This table is public, so its mistakes can be named.
+    It is plain (points, ISO dates, commas), or written as the private table is: many tools give
+    back what they were given.
     """
-    found = read_table(synthetic)
+    schema = stated.as_released()
+    found = _read_file(synthetic, stated)
     check_columns(found.columns, schema, "the synthetic table")
     if not len(found):
         raise TableError("the synthetic table has no rows to weigh")
-    frame = pd.DataFrame({column.name: _checked(column, found, schema) for column in schema})
+    frame = pd.DataFrame(
+        {column.name: _checked(column, found, schema, stated[column.name]) for column in schema}
+    )
     return schema.restore(frame)
+
+
+def _read_file(synthetic: Any, stated: Schema) -> pd.DataFrame:
+    """The table, in the private table's dialect if that makes its columns of a file."""
+    if stated.dialect != DEFAULT:
+        with contextlib.suppress(TableError):
+            found = read_table(synthetic, dialect=stated.dialect)
+            if set(stated.names) <= set(found.columns):
+                return found
+    return read_table(synthetic)
 
 
 def _check_rules(rows: pd.DataFrame, schema: Schema) -> None:
@@ -209,8 +225,11 @@ def _check_rules(rows: pd.DataFrame, schema: Schema) -> None:
             )
 
 
-def _checked(column: Column, table: pd.DataFrame, schema: Schema) -> pd.Series:
-    """A column of the synthetic table as the schema reads it, null where it has a word for it."""
+def _checked(column: Column, table: pd.DataFrame, schema: Schema, stated: Column) -> pd.Series:
+    """A column of the synthetic table as the schema reads it, null where it has a word for it.
+
+    `stated` is the same column with the private table's spelling.
+    """
     values = table[column.name].reset_index(drop=True)
     if not (is_number_like(values) or is_moment_like(values)):
         values = values.astype(object)
@@ -221,7 +240,7 @@ def _checked(column: Column, table: pd.DataFrame, schema: Schema) -> pd.Series:
             f"column {column.name!r}: the synthetic table has nulls, and the schema allows none"
         )
     if column.is_numeric:
-        return _read(column, values, nulls, schema.missing_values)
+        return _read(column, values, nulls, schema.missing_values, stated)
     # Coded as if it might be null, a value without a place shows as null.
     lenient = Schema((replace(column, nullable=True),), schema.missing_values)
     strange = lenient.encode(values.to_frame()).codes[:, 0] == column.cells
@@ -230,10 +249,19 @@ def _checked(column: Column, table: pd.DataFrame, schema: Schema) -> pd.Series:
 
 
 def _read(
-    column: Column, values: pd.Series, nulls: np.ndarray, missing_values: tuple[str, ...]
+    column: Column,
+    values: pd.Series,
+    nulls: np.ndarray,
+    missing_values: tuple[str, ...],
+    stated: Column,
 ) -> pd.Series:
     """Numbers or moments within the bounds; a moment is in UTC, and a date has no time of day."""
     numbers, unread = read_values(column, values, missing_values)
+    if (unread & ~nulls).any():
+        # Not plain throughout: then all of it is as the private table is, or it is refused.
+        spelled, unspelled = read_values(stated, values, missing_values)
+        if not (unspelled & ~nulls).any():
+            numbers, unread = spelled, unspelled
     _refuse(column, values, unread & ~nulls, _EXPECTED[column.kind])
     outside = (numbers < column.low) | (numbers > column.high)
     _refuse(column, values, outside & ~nulls, _NO_PLACE)
