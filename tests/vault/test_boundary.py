@@ -7,6 +7,7 @@ import logging
 import pickle
 import traceback
 import types
+import warnings
 
 import duckdb
 import numpy as np
@@ -194,6 +195,13 @@ def test_an_interruption_stays_one_and_leaves_its_frames_behind(stop):
     with pytest.raises(stop) as caught:
         behind(look, "a look")
     assert CANARY not in shown(caught.value)
+
+
+def test_whether_a_number_overflows_behind_the_boundary_is_not_told():
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        found = behind(lambda: np.array([1e308, 1.0]) / 1e-308, "a look")
+    assert found[0] == np.inf
 
 
 def test_errors_of_ours_keep_their_words():

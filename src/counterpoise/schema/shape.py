@@ -166,7 +166,9 @@ def spread_out(column: Column, units: np.ndarray) -> np.ndarray:
     spread over the whole of the unit box. What lies further out is at its edge.
     """
     low, high = spread_ends(column)
-    return np.asarray(np.clip((units - low) / (high - low), 0.0, 1.0))
+    # The rows may all have one value, next to nothing apart; what lies further out is cut anyway.
+    with np.errstate(over="ignore"):
+        return np.asarray(np.clip((units - low) / (high - low), 0.0, 1.0))
 
 
 def spread_ends(column: Column) -> tuple[float, float]:

@@ -3,7 +3,9 @@
 An exception holds the frames that it came through, and those frames hold rows; a logger that
 captures locals would ship them. So whatever goes wrong behind the boundary is caught here, its
 frames are cleared, and a new exception with a public message is raised from this side. Our own
-errors keep their words, which quote nothing; of any other only its kind is told. A private table
+errors keep their words, which quote nothing; of any other only its kind is told. Whether a number
+overflows on the way may depend on the rows too, so numpy warns of nothing there, and raises nothing
+of that kind, whatever the caller has set. A private table
 that is handed from function to function on this side is sealed, so that no frame shows it.
 [PRIVACY: ground rule 6]
 """
@@ -14,6 +16,8 @@ import os
 import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
+
+import numpy as np
 
 from counterpoise.errors import CounterpoiseError, VaultError
 
@@ -52,7 +56,8 @@ def unseal(table: Any) -> Any:
 def behind(look: Callable[[], Answer], what: str) -> Answer:
     """What `look` returns; what it raises comes out with public words and without its frames."""
     try:
-        return look()
+        with np.errstate(all="ignore"):
+            return look()
     except BaseException as error:
         public = _public(error, what)
         _forget(error)
