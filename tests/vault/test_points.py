@@ -55,6 +55,16 @@ def test_a_distance_is_none_to_itself_the_same_back_and_one_at_the_farthest(dist
     assert distance.between(corners, corners)[0, 1] == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.parametrize("distance", DISTANCES, ids=str)
+def test_fast_distances_are_the_others_for_rows_that_are_the_same_too(distance):
+    rows = distance.places(MIXED.encode(mixed_rows(200)))
+    near = Places(rows.coordinates + 1e-7, rows.codes, rows.columns)
+    for left, right in ((rows, rows), (near, rows), (rows.in_sets(5), near.in_sets(5))):
+        apart = distance.nearly_between(left, right) - distance.between(left, right)
+        assert np.abs(apart).max() < 2.0**-40
+    assert np.all(np.diag(distance.nearly_between(rows, rows)) == 0)
+
+
 def test_distances_are_those_of_the_norms_and_the_kernel():
     ends = pd.DataFrame(
         {"x": [1.0, 4.0, None], "c": ["u", "v", None], "o": ["low"] * 3, "i": [0, 2, 0]}
@@ -324,6 +334,8 @@ POOL = LINE.encode(LINE_ROWS)
         ({"sampler": "gibbs"}, "'exact' or 'metropolis'"),
         ({"rows": None}, "rows: the number of rows is private"),
         ({"rows": 0.0}, "rows"),
+        ({"rows": 1e-306}, "rows: expected a number of rows from 1 to"),
+        ({"rows": 1e12}, "rows: expected a number of rows from 1 to"),
         ({"repeats": 0}, "repeats"),
         ({"moves": 1, "sampler": "metropolis", "candidates": None}, "moves"),
         ({"rows": 1e9, "sampler": "metropolis", "candidates": None}, "use 'exact'"),

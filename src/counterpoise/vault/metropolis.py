@@ -225,10 +225,10 @@ def _sums(distance: PointDistance, places: Places, rows: Places) -> np.ndarray:
     block = max(1, _BLOCK_CELLS // max(1, len(places)))
     for start in range(0, len(rows), block):
         part = rows.take(slice(start, start + block))
-        found += distance.between(places, part).sum(axis=1)
+        found += distance.nearly_between(places, part).sum(axis=1)
     return found
 
 
 def _pairs(distance: PointDistance, left: Places, right: Places, chains: int) -> np.ndarray:
     """The distances between the points of each chain: chains x points x points."""
-    return distance.between(left.in_sets(chains), right.in_sets(chains))
+    return distance.nearly_between(left.in_sets(chains), right.in_sets(chains))

@@ -11,6 +11,8 @@ go together. [Mak and Joseph 2018 for the energy of points; Gower 1971 for colum
 
 The distance of a row is made of that row's numbers alone, by operations that floating point rounds
 correctly one number at a time, and is cut at one: this is what bounds what a row can do.
+`nearly_between` has the same distances up to a part in 2^40 and in a fraction of the time, by a
+product of matrices: for chains, whose steps are weighed with rounding anyway.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ import numpy as np
 from counterpoise.arguments import positive_or_none, settle, whole_number
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded, Schema
+
+# Squares below this part of the farthest one lose too many digits in a product of matrices.
+_NEAR = 1e-4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,11 +138,45 @@ class PointDistance:
             total += one[..., :, None] != other[..., None, :]
         if self.norm == 2:
             np.sqrt(total, out=total)
-        farthest = left.columns ** (1 / self.norm)
-        total /= farthest
+        total /= left.columns ** (1 / self.norm)
+        return self._in_parts(total, left.columns)
+
+    def nearly_between(self, left: Places, right: Places) -> np.ndarray:
+        """`between`, within a part in 2^40 and faster; not for what has to be rounded correctly.
+
+        >>> generator = np.random.default_rng(0)
+        >>> left, right = (
+        ...     Places(generator.random((9, 4)), generator.integers(0, 3, (9, 2)), columns=6)
+        ...     for _ in range(2)
+        ... )
+        >>> distance = PointDistance()
+        >>> apart = distance.nearly_between(left, right) - distance.between(left, right)
+        >>> bool(np.abs(apart).max() < 2.0**-40)
+        True
+        """
+        if self.norm == 1:
+            return self.between(left, right)
+        # In parts of the farthest, and around the middle, where squares are small:
+        # |x - y|^2 = (-2 x, |x|^2, 1) . (y, 1, |y|^2)
+        root = left.columns**0.5
+        x, y = (left.coordinates - 0.5) / root, (right.coordinates - 0.5) / root
+        own, other = (np.einsum("...i,...i->...", each, each)[..., None] for each in (x, y))
+        first = np.concatenate([-2 * x, own, np.ones_like(own)], axis=-1)
+        second = np.concatenate([y, np.ones_like(other), other], axis=-1)
+        total = first @ second.swapaxes(-1, -2)
+        near = np.nonzero(total < _NEAR)
+        gaps = x[near[:-1]] - y[(*near[:-2], near[-1])]
+        total[near] = np.einsum("ij,ij->i", gaps, gaps)
+        for place in range(left.codes.shape[-1]):
+            one, another = left.codes[..., place], right.codes[..., place]
+            total += (one[..., :, None] != another[..., None, :]) * (1 / left.columns)
+        return self._in_parts(np.sqrt(total, out=total), left.columns)
+
+    def _in_parts(self, total: np.ndarray, columns: int) -> np.ndarray:
+        """Distances in parts of the farthest as parts of the diameter, in their place."""
         if self.width is not None:
             # (1 - k(r)) / (1 - k(most)) with r and w in parts of the farthest
-            square = (self.width / farthest) ** 2
+            square = (self.width / columns ** (1 / self.norm)) ** 2
             np.multiply(total, total, out=total)
             total *= (1 + square) / (total + square)
         return np.minimum(total, 1.0, out=total)

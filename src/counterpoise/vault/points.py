@@ -35,7 +35,10 @@ far a finite chain is from its limit. Of a chain nothing but its last set is let
 its rate of acceptance, its steps and whatever is computed from them (R-hat, variances between and
 within chains) are functions of the rows that nobody paid for; another chain's set is another draw,
 and is charged as one. The grid of places is public and all proposals fall on it, so a set has no
-low bits that could tell more; rounding in a decision to move changes its chance by a part in 2^30.
+low bits that could tell more; rounding moves a distance that a decision rests on by a part in 2^40.
+
+**m** is from 1 to 2^30. A sum of distances over a smaller one could overflow, and beside a larger
+one the rounding of a score is no longer small beside what a row does.
 """
 
 from __future__ import annotations
@@ -45,11 +48,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counterpoise.arguments import instance_of, one_of, whole_number
+from counterpoise.arguments import instance_of, one_of, real_number, whole_number
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded
 from counterpoise.schema.unit_places import coded_at, unspread
-from counterpoise.vault.asked import exactly, positive, share_of
+from counterpoise.vault.asked import exactly, share_of
 from counterpoise.vault.budget import REPLACE, Share
 from counterpoise.vault.events import (
     DpEvent,
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
 
 SAMPLERS = ("exact", "metropolis")
 MOST_POINTS, MOST_CANDIDATES, MOST_MOVES = 100_000, 1_000_000, 10**9
+MOST_ROWS = 2**30
 MOVES = 100_000
 
 # A distance is a whole number of these parts of the diameter.
@@ -253,7 +257,10 @@ def _coded(vault: Vault, sets: PointSets) -> Coded:
 def _public_rows(vault: Vault, rows: float | None) -> float:
     """m: what the caller says, or the number of rows where that is public."""
     if rows is not None:
-        return positive("rows", rows)
+        expected = f"a number of rows from 1 to {MOST_ROWS:,}"
+        return real_number(
+            "rows", rows, expected, VaultError, above=1, below=MOST_ROWS, inclusive=True
+        )
     if vault.budget.neighbours is not REPLACE:
         raise VaultError(
             "rows: the number of rows is private; state one that was paid for, as of `total`"
