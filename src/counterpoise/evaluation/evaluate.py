@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 import counterpoise
@@ -131,7 +132,10 @@ def _done(tasks: dict[tuple[str, ...], Task], workers: int, said: Progress) -> d
                 found[key] = task()
             said("done", 1.0)
             return found
-        with ThreadPoolExecutor(workers) as pool:
+        with warnings.catch_warnings(), ThreadPoolExecutor(workers) as pool:
+            # Filters are shared by all threads: one that puts its own back would end another's.
+            for quiet in (ConvergenceWarning, CounterpoiseWarning):
+                warnings.simplefilter("ignore", quiet)
             # What takes longest goes first, so that nothing long is left for the end.
             order = sorted(
                 tasks, key=lambda key: key[0] not in ("attacks", "certificates", "models")

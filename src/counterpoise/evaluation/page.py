@@ -18,7 +18,15 @@ from markupsafe import Markup
 from counterpoise.evaluation.confidential import NOTICE
 from counterpoise.evaluation.measured import HIGHER
 from counterpoise.evaluation.plots import bars, cloud, spans, ticks
-from counterpoise.evaluation.result import COLUMNS, MODELS, PAIRS, closer, said_of_attacks, text
+from counterpoise.evaluation.result import (
+    COLUMNS,
+    MODELS,
+    PAIRS,
+    TRIPLES,
+    closer,
+    said_of_attacks,
+    text,
+)
 from counterpoise.report.charts import categories, heat_map, shade
 from counterpoise.report.columns import cut
 
@@ -71,11 +79,7 @@ def confidential_page(found: Evaluation) -> str:
         certificates=_certificates(found.certificates),
         statistics=found.statistics.head(MOST_LINES).to_dict("records"),
         more=max(0, len(found.statistics) - MOST_LINES),
-        triples=_ranked(
-            found.marginals[found.marginals["degree"] == 3]
-            .sort_values("weighted", ascending=False)
-            .head(10)
-        ),
+        triples=_ranked(found.worst(TRIPLES)),
     )
 
 

@@ -29,7 +29,8 @@ PAGE = "confidential.html"
 FOLDER = "confidential-evaluation"
 SUMMARY = "confidential.txt"
 # Of these lists the worst are shown first.
-COLUMNS, PAIRS, MODELS = KINDS = ("columns", "pairs", "models")
+COLUMNS, PAIRS, TRIPLES, MODELS = KINDS = ("columns", "pairs", "triples", "models")
+DEGREES = {COLUMNS: 1, PAIRS: 2, TRIPLES: 3}
 WORST = 10
 # Of the measures of a model, the first that it has is what it is ranked by.
 RANKED = ("ROC-AUC", "R²")
@@ -67,19 +68,19 @@ class Evaluation:
     attacks: pd.DataFrame
 
     def worst(self, kind: str = COLUMNS, most: int = WORST) -> pd.DataFrame:
-        """The "columns", "pairs" or "models" by which the release misleads most, worst first.
+        """The "columns", "pairs", "triples" or "models" by which it misleads most, worst first.
 
-        Columns and pairs are ranked by their total variation, weighted or not, whichever is
-        larger; models by what they lose against one of real rows, of ROC-AUC or R².
+        Sets of columns are ranked by how far their total variation, weighted or not, whichever is
+        larger, is above its floor: tables of many cells are apart between real samples too. Models
+        are by what they lose against one of real rows, of ROC-AUC or R².
         """
         kind, most = one_of("kind", kind, KINDS), whole_number("most", most)
         if kind == MODELS:
             found = self.losses
             order = found[["unweighted", "weighted"]].max(axis=1)
         else:
-            degree = 1 if kind == COLUMNS else 2
-            found = self.marginals[self.marginals["degree"] == degree]
-            order = found[["unweighted", "weighted"]].max(axis=1)
+            found = self.marginals[self.marginals["degree"] == DEGREES[kind]]
+            order = found[["unweighted", "weighted"]].max(axis=1) - found["floor"]
         ranked = found.loc[order.sort_values(ascending=False, kind="stable").index]
         return ranked.head(most).reset_index(drop=True)
 
@@ -160,8 +161,8 @@ def _lines(found: Evaluation) -> Iterator[str]:
         lines.append((line["measure"], *cells, line["better"]))
     yield aligned(lines, 1)
     for kind, said in (
-        (COLUMNS, "the columns furthest off, by total variation"),
-        (PAIRS, "the pairs furthest off, by total variation"),
+        (COLUMNS, "the columns furthest off beyond the floor, by total variation"),
+        (PAIRS, "the pairs furthest off beyond the floor, by total variation"),
         (MODELS, "the models that lose most against real rows"),
     ):
         worst = found.worst(kind, 5)
@@ -173,9 +174,10 @@ def _lines(found: Evaluation) -> Iterator[str]:
             if kind != MODELS
             else worst["target"] + " by " + worst["model"] + ", " + worst["measure"]
         )
-        lines = [("", "unweighted", "weighted")]
+        sides = ("unweighted", "weighted", *(() if kind == MODELS else ("floor",)))
+        lines = [("", *sides)]
         for name, line in zip(names, worst.to_dict("records"), strict=True):
-            lines.append((name, text(line["unweighted"]), text(line["weighted"])))
+            lines.append((name, *(text(line[side]) for side in sides)))
         yield aligned(lines, 1)
     if about.get("chosen_from") is not None:
         yield "\nits rows were chosen by weight: unweighted, they carry most of the correction"
