@@ -327,6 +327,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=data, required=data is None)
     parser.add_argument("--sets", type=names, default=list(SETS))
     parser.add_argument("--epsilons", type=names, default=["0.5", "1", "2", "8"])
+    parser.add_argument("--order-sets", type=names, help="of the sets; by default all")
     parser.add_argument("--figure-epsilons", type=names, default=["0.25", "0.5", "1", "2"])
     parser.add_argument("--synthesizers", type=names, default=list(SYNTHESIZERS))
     parser.add_argument("--weights", type=names, default=["uniform", "moments"])
@@ -353,7 +354,7 @@ def main() -> None:
     in_orders = [
         (data, float(chosen.epsilons[0]), synthesizer, repetition)
         for repetition in range(chosen.repetitions)
-        for data in chosen.sets
+        for data in (chosen.sets if chosen.order_sets is None else chosen.order_sets)
         for synthesizer in chosen.synthesizers
     ]
 
