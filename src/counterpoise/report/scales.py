@@ -191,9 +191,13 @@ def number_text(value: float) -> str:
 
     >>> [number_text(value) for value in (5_000_000, 18_230.04, 0.25, 1e-7, -3.0, 1e20)]
     ['5,000,000', '18,230', '0.25', '1e-07', '-3', '1e+20']
+    >>> number_text(5e-324)  # where the cells beside an atom of zero begin
+    '0'
     """
     size = abs(value)
-    if size and not 1e-4 <= size < 1e15:
+    if size < np.finfo(float).tiny:
+        return "0"
+    if not 1e-4 <= size < 1e15:
         return f"{value:.3g}"
     if value == int(value) or size >= 1e5:
         return f"{value:,.0f}"
