@@ -11,6 +11,7 @@ from scipy.stats import chisquare
 from counterpoise.errors import BudgetError, VaultError
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import Budget, Journal, PointDistance, Share, Vault
+from counterpoise.vault.bandwidth import _parts
 from counterpoise.vault.events import (
     DiscreteLaplaceDpEvent,
     ExponentialDpEvent,
@@ -63,6 +64,22 @@ def test_fast_distances_are_the_others_for_rows_that_are_the_same_too(distance):
         apart = distance.nearly_between(left, right) - distance.between(left, right)
         assert np.abs(apart).max() < 2.0**-40
     assert np.all(np.diag(distance.nearly_between(rows, rows)) == 0)
+
+
+@pytest.mark.parametrize("distance", DISTANCES, ids=str)
+def test_what_a_row_adds_does_not_depend_on_the_rows_around_it(distance):
+    """Bit for bit, or the sums of neighbouring tables would differ by more than one row's part."""
+    points = distance.places(MIXED.encode(mixed_rows(37, seed=1)))
+    rows = distance.places(MIXED.encode(mixed_rows(101)))
+    together = distance.between(rows, points)
+    widths, sizes = (0.02, 0.08, 0.32), (MIXED["c"].size,)
+    alone = np.array(
+        [_parts(rows.take(slice(i, i + 1)), points, sizes, widths) for i in range(101)]
+    )
+    for start, stop in ((0, 101), (1, 101), (3, 20), (50, 57), (100, 101)):
+        part = rows.take(slice(start, stop))
+        assert np.array_equal(distance.between(part, points), together[start:stop])
+        assert np.array_equal(_parts(part, points, sizes, widths), alone[start:stop].sum(axis=0))
 
 
 def test_distances_are_those_of_the_norms_and_the_kernel():
