@@ -177,10 +177,21 @@ def watch_passes() -> list[tuple[str, float]]:
 
         setattr(kind, name, asked)
 
+    def noted_stream(kind, name, what):
+        plain = getattr(kind, name)
+
+        def streamed(self, *arguments):
+            start = time.perf_counter()
+            yield from plain(self, *arguments)
+            passes.append((what, time.perf_counter() - start))
+
+        setattr(kind, name, streamed)
+
     noted(SparkStorage, "_gather", "")
     noted(SparkStorage, "rows", "rows")
-    noted(DuckDBStorage, "_ask", "scan")
-    noted(DuckDBStorage, "add_up", "add up")
+    noted(DuckDBStorage, "rows", "rows")
+    noted_stream(DuckDBStorage, "_read", "scan")
+    noted(DuckDBStorage, "_tabulated", "tables from codes")
     return passes
 
 
@@ -298,7 +309,7 @@ def main() -> None:
     parser.add_argument("--synthesizers", nargs="+", default=["mst", "aim"])
     parser.add_argument("--draw", type=int, default=10_000, help="synthetic rows")
     parser.add_argument("--replicates", type=int, default=80)
-    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--folder", type=Path, help="keeps the tables, and uses them again")
     parser.add_argument("--csv", type=Path, default=Path("scale.csv"))
     parser.add_argument("--constants", action="store_true", help="of an executor, and no more")
     parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
@@ -309,10 +320,11 @@ def main() -> None:
     lines: list[dict] = []
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for rows in options.rows:
-            path = f"{folder}/rows.parquet"
-            duckdb.connect(config={"memory_limit": "1GB", "threads": 1}).execute(
-                GENERATE.format(rows=rows, path=path)
-            )
+            path = f"{options.folder or folder}/{rows}.parquet"
+            if not Path(path).exists():
+                duckdb.connect(config={"memory_limit": "1GB", "threads": 1}).execute(
+                    GENERATE.format(rows=rows, path=path)
+                )
             if options.constants:
                 constants(path)
                 continue

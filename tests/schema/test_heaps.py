@@ -10,7 +10,6 @@ from counterpoise.schema import (
     Column,
     NoisyCells,
     Schema,
-    code_expression,
     denoised,
     described,
     fine_grid,
@@ -99,9 +98,8 @@ def test_numpy_and_sql_agree_on_every_cell_with_candidates(column, cells):
     table = schema.decode(every, np.random.default_rng(0))
     np.testing.assert_array_equal(schema.encode(table).codes, every)
     with connect() as connection:
-        connection.register("rows", table)
-        found = connection.execute(f"SELECT {code_expression(coded)} FROM rows").fetchall()
-    np.testing.assert_array_equal(found, every)
+        found = schema.encode(connection.from_df(table))
+    np.testing.assert_array_equal(found.codes, every)
     if column.kind == "continuous":
         singles = candidates.grid.edges[:-1][candidates.chosen]
         np.testing.assert_array_equal(table["x"][: coded.cells][candidates.chosen], singles)

@@ -16,12 +16,11 @@ from counterpoise.schema import (
     Schema,
     as_relation,
     check_columns,
-    code_expression,
     convert,
     draft_schema,
     read_table,
     table_columns,
-    unit_expression,
+    value_expression,
 )
 
 EARLY = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
@@ -153,8 +152,8 @@ CALLS = {
     "check_columns one": lambda odd: check_columns([odd], SCHEMA),
     "convert": lambda odd: convert(TABLE, odd),
     "as_relation": lambda odd: as_relation(odd, duckdb.default_connection()),
-    "source of an expression": lambda odd: code_expression(A, odd),
-    "words of an expression": lambda odd: unit_expression(A, missing_values=odd),
+    "source of an expression": lambda odd: value_expression(A, odd),
+    "words of an expression": lambda odd: value_expression(A, missing_values=odd),
 }
 
 

@@ -16,10 +16,9 @@ from counterpoise.schema import (
     Grouping,
     Schema,
     as_relation,
-    code_expression,
     read_table,
     text_expression,
-    unit_expression,
+    value_expression,
     write_csv,
     write_parquet,
 )
@@ -99,18 +98,8 @@ COLUMNS = [
 
 
 def by_sql(schema, relation):
-    missing = schema.missing_values
-    listed = ", ".join(
-        f"{code_expression(column, missing_values=missing)} AS c{i}, "
-        f"{unit_expression(column, missing_values=missing)} AS u{i}"
-        for i, column in enumerate(schema)
-    )
-    found = relation.project(listed).fetchnumpy()
-    places = range(len(schema))
-    return [
-        np.column_stack([np.ma.filled(found[f"{letter}{i}"].astype(float), -1) for i in places])
-        for letter in "cu"
-    ]
+    found = schema.encode(relation)
+    return found.codes, found.units
 
 
 def assert_alike(schema, path):
@@ -228,7 +217,7 @@ def test_the_source_may_have_another_name():
     column = Column.integer("age", 0, 9)
     with duckdb.connect() as connection:
         relation = connection.sql('SELECT \'7\' AS "AGE ""raw"""')
-        assert relation.project(code_expression(column, 'AGE "raw"')).fetchall() == [(7,)]
+        assert relation.project(value_expression(column, 'AGE "raw"')).fetchall() == [(7,)]
 
 
 def test_text_is_what_categories_are_compared_with():

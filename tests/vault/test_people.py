@@ -218,10 +218,12 @@ def test_columns_may_be_called_what_we_call_ours(storage, tmp_path):
 
 
 @pytest.mark.parametrize("storage", ["csv", "relation"])
-def test_a_column_that_hides_the_places_of_rows_is_refused(storage, tmp_path):
+def test_a_column_may_be_called_what_the_database_calls_the_place_of_a_row(storage, tmp_path):
     table = visits().rename(columns={"patient": "RowId"})
-    with pytest.raises(TableError, match="'rowid' of its own; rename it"):
-        opened(table, storage, tmp_path, person="RowId")
+    with opened(table, storage, tmp_path, person="RowId") as vault:
+        found = kept(vault).tolist()
+    with opened(visits(), storage, tmp_path) as vault:
+        assert kept(vault).tolist() == found
 
 
 def test_a_person_that_a_database_confuses_with_another_column_is_refused(tmp_path):

@@ -18,12 +18,7 @@ from counterpoise.schema.pieces import denoised
 from counterpoise.schema.schema import Schema
 from counterpoise.schema.shape import Shape
 from counterpoise.schema.spelling import Spelling
-from counterpoise.schema.sql import (
-    code_expression,
-    text_expression,
-    unit_expression,
-    value_expression,
-)
+from counterpoise.schema.sql import place_expression, text_expression, value_expression
 from counterpoise.schema.tables import (
     check_columns,
     convert,
@@ -46,20 +41,19 @@ __all__ = [
     "Spelling",
     "as_relation",
     "check_columns",
-    "code_expression",
     "convert",
     "denoised",
     "described",
     "draft_schema",
     "fine_grid",
     "grouped",
+    "place_expression",
     "private_errors",
     "provisional",
     "read_table",
     "settled",
     "table_columns",
     "text_expression",
-    "unit_expression",
     "value_expression",
     "with_candidates",
     "write_csv",

@@ -1,8 +1,8 @@
-"""The numeric scale and the bins on it: one definition for numpy and for SQL.
+"""The numeric scale and the bins on it.
 
 Continuous values are float64; integers, days since 1970-01-01 and microseconds since
-1970-01-01T00:00 are int64. Bins of equal width are defined by arithmetic that numpy and DuckDB
-carry out alike, to the bit, rather than by edges that each would round in its own way:
+1970-01-01T00:00 are int64. Bins of equal width are defined by arithmetic, and their edges follow
+from it:
 
     continuous, datetime:  code = floor((x - minimum) * (bins / (maximum - minimum)))
     integer, date:         code = ((x - minimum) * bins) // (maximum - minimum + 1)

@@ -19,7 +19,6 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from counterpoise.schema.bins import bin_codes, unit_values
 from counterpoise.schema.coded import Coded
 from counterpoise.schema.column import Column
 from counterpoise.schema.files import as_relation, connect, errors_of, is_path
@@ -32,13 +31,9 @@ from counterpoise.schema.reading import (
     read_moments,
     read_numbers,
 )
+from counterpoise.schema.readings import coded, null_places, readings_of, readings_sql
 from counterpoise.schema.schema import Schema
-from counterpoise.schema.sql import (
-    code_expression,
-    reading_expression,
-    unit_expression,
-    value_expression,
-)
+from counterpoise.schema.sql import place_expression, reading_expression, value_expression
 from counterpoise.schema.tables import check_columns, read_table, table_columns
 
 _NUMBER_KINDS = ("integer", "continuous")
@@ -53,29 +48,20 @@ def encode(schema: Schema, table: Any) -> Coded:
     if is_path(table) or isinstance(table, duckdb.DuckDBPyRelation):
         return _encode_by_sql(schema, table)
     frame = read_table(table, schema.names)
-    codes = np.empty((len(frame), len(schema)), dtype=np.int32, order="F")
-    units = np.empty((len(frame), len(schema)), dtype=np.float64, order="F")
     with TextReader() as texts:
-        for position, column in enumerate(schema):
-            values = plain(frame[column.name])
-            words = schema.words_for_null(column)
-            if column.is_numeric:
-                numbers, nulls = _numbers(column, values, words, texts)
-                codes[:, position] = bin_codes(column, numbers)
-                units[:, position] = unit_values(column, numbers)
-            else:
-                listed = column.ungrouped
-                places = _category_codes(listed, values, words, texts)
-                nulls = places == listed.cells
-                # A place in the list has a meaning in ordered categories, grouped or not.
-                units[:, position] = places / max(listed.cells - 1, 1)
-                if column.grouping is not None:
-                    places = column.grouping.code_of_place[places]
-                codes[:, position] = places
-            if column.null_code is not None:
-                codes[nulls, position] = column.null_code
-                units[nulls, position] = 0.5
-    return Coded(schema, codes, units)
+        readings = (_reading(schema, frame, column, texts) for column in schema)
+        return coded(schema, len(frame), readings)
+
+
+def _reading(
+    schema: Schema, frame: pd.DataFrame, column: Column, texts: TextReader
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a column of a frame is coded from, and its nulls."""
+    values, words = plain(frame[column.name]), schema.words_for_null(column)
+    if column.is_numeric:
+        return _numbers(column, values, words, texts)
+    places = _places(column.ungrouped, values, words, texts)
+    return places, null_places(column, places)
 
 
 def read_values(
@@ -123,17 +109,10 @@ def _truth_of(column: Column, is_text: bool) -> tuple[str, str]:
 
 def _encode_by_sql(schema: Schema, table: Any) -> Coded:
     """Code a file without ever holding its texts."""
-    expressions = [
-        f"{expression(column, missing_values=schema.missing_values)} AS {prefix}{position}"
-        for position, column in enumerate(schema)
-        for prefix, expression in (("c", code_expression), ("u", unit_expression))
-    ]
     with errors_of(table), connect() as connection:
         relation = as_relation(table, connection, schema.dialect)
-        arrays = relation.project(", ".join(expressions)).fetchnumpy()
-    places = range(len(schema))
-    codes = np.stack([arrays[f"c{place}"].astype(np.int32) for place in places])
-    return Coded(schema, codes.T, np.stack([arrays[f"u{place}"] for place in places]).T)
+        found = relation.project(readings_sql(schema, schema.missing_values)).fetchnumpy()
+    return coded(schema, len(found["r0"]), readings_of(schema, found))
 
 
 def _widened(column: Column) -> Column:
@@ -203,7 +182,7 @@ def _of_texts(
     return numbers[positions], np.append(np.ma.getmaskarray(read), True)[positions]
 
 
-def _category_codes(
+def _places(
     column: Column, values: pd.Series, missing: tuple[str, ...], texts: TextReader
 ) -> np.ndarray:
     assert column.categories is not None
@@ -218,7 +197,7 @@ def _category_codes(
     if is_number_like(values):
         return _match_numbers(column, read_numbers(values), unlisted, null)
     positions, distinct = distinct_texts(values, missing, truth=("0", "1"))
-    read = texts.read(distinct, code_expression(column, "text", missing))
+    read = texts.read(distinct, place_expression(column, "text", missing))
     return np.append(read.filled(null), null).astype(np.int32)[positions]
 
 

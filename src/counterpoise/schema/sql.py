@@ -1,72 +1,38 @@
-"""The coding of a column as DuckDB SQL, for tables larger than memory.
+"""The reading of a column as DuckDB SQL, for files, and for text wherever it is.
 
-Each expression maps a column of any type (text from a CSV, or what a Parquet file holds) to the
-code, or the unit value, that `Schema.encode` gives the same row; text is read by these very
-expressions in memory too, so that there is one reading of it. Nothing here can raise on a value:
-whatever cannot be cast is null. Names and literals are quoted, never pasted.
+Each expression maps a column of any type (text from a CSV, or what a Parquet file holds) to what
+it is coded from (`readings`): a number on the numeric scale, or a place in the list of categories.
+Text is read by these very expressions in memory too, so that there is one reading of it. Nothing
+here can raise on a value: whatever cannot be cast is null. Names and literals are quoted, never
+pasted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from counterpoise.schema.column import Column
 from counterpoise.schema.quoting import quote_name, quote_text
 from counterpoise.schema.rules import LARGEST_INTEGER, texts
 
-# More stated edges than this are looked up by halving.
-FEW_EDGES = 64
 # A time of day followed by an offset or the name of a zone.
 _ZONED = "':[0-9.]+ *[-+A-Za-z]'"
 _IN_ZONE = "'TIMESTAMP WITH TIME ZONE'"
 
 
-def code_expression(
+def place_expression(
     column: Column, source: str | None = None, missing_values: Iterable[str] = ("",)
 ) -> str:
-    """SQL for the code of a column; `source` is its name in the relation, if that differs.
+    """SQL for the place of a category in the schema's list, and after them that of null.
 
-    >>> "ENUM('a', 'b')" in code_expression(Column.categorical("letter", ["a", "b"]))
+    `source` is the name of the column in the relation, if that differs.
+
+    >>> "ENUM('a', 'b')" in place_expression(Column.categorical("letter", ["a", "b"]))
     True
     """
     column.require_complete()
-    missing = _words(column, missing_values)
-    name = _name(column, source)
-    if not column.is_numeric:
-        place = _category_place(column, name, missing)
-        if column.grouping is None:
-            return place
-        codes = quote_text(str(column.grouping.code_of_place.tolist()))
-        return f"CAST({codes} AS INTEGER[])[{place} + 1]"
-    value = _read(column, name, missing)
-    code = _bin_code(column, _clamped(column, value))
-    if column.null_code is None:
-        return code
-    return f"CASE WHEN {value} IS NULL THEN {column.null_code} ELSE {code} END"
-
-
-def unit_expression(
-    column: Column, source: str | None = None, missing_values: Iterable[str] = ("",)
-) -> str:
-    """SQL for the unit value of a column, a double between 0 and 1."""
-    column.require_complete()
-    missing = _words(column, missing_values)
-    name = _name(column, source)
-    if not column.is_numeric:
-        listed = column.ungrouped
-        place = _category_place(listed, name, missing)
-        unit = f"CAST({place} AS DOUBLE) / {_double(max(listed.cells - 1, 1))}"
-        is_null = f"{place} = {listed.null_code}"
-    else:
-        low, high = column.low, column.high
-        value = _read(column, name, missing)
-        offset = _offset(column, _clamped(column, value))
-        unit = _double(0.5) if low == high else f"{offset} / {_double(high - low)}"
-        is_null = f"{value} IS NULL"
-    if column.null_code is None:
-        return unit
-    return f"CASE WHEN {is_null} THEN {_double(0.5)} ELSE {unit} END"
+    return _category_place(column, _name(column, source), _words(column, missing_values))
 
 
 def value_expression(
@@ -76,6 +42,14 @@ def value_expression(
     column.require_complete()
     value = _read(column, _name(column, source), _words(column, missing_values))
     return f"CASE WHEN {value} IS NULL THEN NULL ELSE {_clamped(column, value)} END"
+
+
+def filled_expression(
+    column: Column, source: str | None = None, missing_values: Iterable[str] = ("",)
+) -> str:
+    """SQL for the value of a numeric column as above, but the minimum for null: never NULL."""
+    column.require_complete()
+    return _clamped(column, _read(column, _name(column, source), _words(column, missing_values)))
 
 
 def reading_expression(
@@ -150,47 +124,7 @@ def _clamped(column: Column, value: str) -> str:
     return f"epoch_us({within})"
 
 
-def _bin_code(column: Column, value: str) -> str:
-    cells = column.cells
-    stated = column.stated_edges
-    if cells == 1:
-        return "0"
-    if stated is not None:
-        literal = _double if column.kind == "continuous" else _bigint
-        if cells <= FEW_EDGES:
-            # A comparison is far quicker than a lambda over a list, and the value is found once.
-            return " + ".join(f"CAST({value} >= {literal(e)} AS INTEGER)" for e in stated[1:-1])
-        return _halving(value, stated[1:-1], "DOUBLE" if column.kind == "continuous" else "BIGINT")
-    if column.kind in ("integer", "date"):
-        offset = f"({value} - {_bigint(column.low)})"
-        count = int(column.high - column.low) + 1
-        if cells < count:
-            offset = f"({offset} * {_bigint(cells)}) // {_bigint(count)}"
-        return f"CAST({offset} AS INTEGER)"
-    scale = cells / (column.high - column.low)
-    scaled = f"floor({_offset(column, value)} * {_double(scale)})"
-    return f"CAST(least({scaled}, {_double(cells - 1)}) AS INTEGER)"
-
-
-def _halving(value: str, edges: Sequence[int | float], type_: str) -> str:
-    """The number of edges <= value by halving: planned as one step, however many edges there are.
-
-    Beyond the last edge there is NULL, which no value reaches.
-    """
-    steps = [0, *(2**power for power in reversed(range(len(edges).bit_length())))]
-    sorted_edges = f"CAST({quote_text(str([*edges]))} AS {type_}[])"
-    further = f"CASE WHEN {sorted_edges}[place + step] <= {value} THEN place + step ELSE place END"
-    return f"CAST(list_reduce({steps}, lambda place, step: {further}) AS INTEGER)"
-
-
-def _offset(column: Column, value: str) -> str:
-    if column.kind == "continuous":
-        return f"({value} - {_double(column.low)})"
-    return f"CAST({value} - {_bigint(column.low)} AS DOUBLE)"
-
-
 def _category_place(column: Column, name: str, missing: tuple[str, ...]) -> str:
-    """The place of a category in the schema's list, and after them that of null."""
     column = column.ungrouped
     assert column.categories is not None
     codes = {category: code for code, category in enumerate(column.categories)}
@@ -237,6 +171,9 @@ def _whole_number(name: str, missing: tuple[str, ...], is_boolean: bool) -> str:
     if is_boolean:
         word = f"lower(trim(CAST({name} AS VARCHAR)))"
         read = f"CASE {word} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {read} END"
+        # What is a truth already needs no words, which take several times as long.
+        truth = f"CAST(TRY_CAST(TRY_CAST({name} AS BOOLEAN) AS INTEGER) AS VARCHAR)"
+        read = f"CASE typeof({name}) WHEN 'BOOLEAN' THEN {truth} ELSE {read} END"
     return _unless_missing(name, read, missing)
 
 
@@ -290,7 +227,3 @@ def _unless_missing(name: str, then: str, missing: tuple[str, ...]) -> str:
 def _double(value: Any) -> str:
     # A bare 0.1 would be a DECIMAL.
     return f"CAST({quote_text(repr(float(value)))} AS DOUBLE)"
-
-
-def _bigint(value: Any) -> str:
-    return f"CAST({int(value)} AS BIGINT)"

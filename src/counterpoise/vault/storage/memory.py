@@ -4,7 +4,6 @@ The rows are coded when codes are first asked for. Until then the domain may sti
 bounds and categories that were paid for, bins that were chosen.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.reading import distinct_texts
 from counterpoise.vault.storage.adding import Summand, added_up, unit_counts
 from counterpoise.vault.storage.cache import CountCache
+from counterpoise.vault.storage.tabulating import ROWS_A_BLOCK, counted_together, tabulated
 
 
 class MemoryStorage:
@@ -35,7 +35,16 @@ class MemoryStorage:
 
     def counts(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
         """The contingency table of each clique."""
-        return [self._count(clique) for clique in cliques]
+        known = {clique: self._cache.get(clique) for clique in cliques}
+        found = {clique: table for clique, table in known.items() if table is not None}
+        unknown = [clique for clique in known if clique not in found]
+        for part in counted_together(unknown, self._schema):
+            for clique, table in zip(
+                part, tabulated(self._blocks(), part, self._schema), strict=True
+            ):
+                found[clique] = table
+                self._cache.keep(clique, table)
+        return [found[clique] for clique in cliques]
 
     def unit_counts(self, column: str, cells: int) -> np.ndarray:
         """Rows in each of `cells` equal parts of a column's range, without the nulls."""
@@ -102,16 +111,7 @@ class MemoryStorage:
             self._raw = None
         return self._coded
 
-    def _count(self, clique: tuple[str, ...]) -> np.ndarray:
-        known = self._cache.get(clique)
-        if known is not None:
-            return known
+    def _blocks(self) -> Iterator[list[np.ndarray]]:
         codes = self._complete().codes
-        shape = self._schema.shape(clique)
-        cell = np.zeros(self._rows, dtype=np.int64)
-        for name, size in zip(clique, shape, strict=True):
-            cell *= size
-            cell += codes[:, self._schema.index(name)]
-        table = np.bincount(cell, minlength=math.prod(shape)).reshape(shape)
-        self._cache.keep(clique, table)
-        return table
+        for start in range(0, self._rows, ROWS_A_BLOCK):
+            yield [*codes[start : start + ROWS_A_BLOCK].T]

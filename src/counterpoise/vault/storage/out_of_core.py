@@ -1,10 +1,12 @@
 """Private rows where they are, scanned by DuckDB: for files and tables larger than memory.
 
-The coding of each column is a SQL expression, so contingency tables come from GROUP BY, many
-of them in one scan by GROUPING SETS, and the rows of a file are never loaded. A relation of the
-caller's is run once and its result is kept in memory: run again, it might give other rows, and a
-row could count any number of times. Our connection may not spill to disk, and such a result that
-had to be spilled is refused. DuckDB's errors quote rows, so they are replaced.
+DuckDB reads the columns that a question is about, and hands over a block of rows at a time, which
+is coded and counted as rows in memory are; the rows of a file are never loaded. Codes, a byte or
+two a value, are kept in memory from the first counts on if all of them fit a limit, because
+selection asks again; if not, each pass reads the file anew. A relation of the caller's is run once
+and its result is kept in memory: run again, it might give other rows, and a row could count any
+number of times. Our connection may not spill to disk, and such a result that had to be spilled is
+refused. DuckDB's errors quote rows, so they are replaced.
 
 Where persons are bounded, the rows that do not stay are found once, some persons at a time. Of a
 Parquet file, their numbers in it are kept, and every scan leaves them out; the file must not change
@@ -22,7 +24,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pandas as pd
 
 from counterpoise.disk import plainly
 from counterpoise.errors import TableError
@@ -31,14 +32,13 @@ from counterpoise.schema import (
     Column,
     Schema,
     as_relation,
-    code_expression,
     private_errors,
-    unit_expression,
 )
 from counterpoise.schema.files import ROW_NUMBER, connect, is_parquet
 from counterpoise.schema.quoting import quote_name
+from counterpoise.schema.readings import coded, codes_of, readings_of, readings_sql
 from counterpoise.schema.sql import text_expression
-from counterpoise.vault.storage.adding import Summand, added_up
+from counterpoise.vault.storage.adding import Summand, added_up, unit_counts
 from counterpoise.vault.storage.cache import CountCache
 from counterpoise.vault.storage.people import (
     PLACE,
@@ -47,25 +47,27 @@ from counterpoise.vault.storage.people import (
     person_expression,
     surplus,
 )
+from counterpoise.vault.storage.tabulating import (
+    ROWS_A_BLOCK,
+    code_kinds,
+    counted_together,
+    tabulated,
+)
 
 _MEMORY_LIMIT = "1GB"
 
-# A scan answers this many cliques over this many columns: the hash tables stay small, and the
-# grouping identifier stays within 63 bits.
-_CLIQUES_A_SCAN = 64
-_COLUMNS_A_SCAN = 48
+# Codes of more bytes than this are not kept.
+_MOST_BYTES_KEPT = 2**30
 
+# The database hands over rows in so many at a time.
 _VECTOR = 2048
-
-# What the database calls the place of a row in a table of its own.
-_ROW = "rowid"
 
 # Persons are bounded in parts of about this many rows, which have some 200 bytes each while sorted.
 _ROWS_BOUNDED_AT_ONCE = 1_000_000
 
 
 class DuckDBStorage:
-    """A file or a DuckDB relation; every question is a scan, and counts are remembered."""
+    """A file or a DuckDB relation; a question is a scan, and codes and counts are remembered."""
 
     def __init__(self, table: Any, schema: Schema, people: People | None = None):
         self._stated = schema
@@ -76,8 +78,11 @@ class DuckDBStorage:
         self._relation = as_relation(table, self._connection, schema.dialect, is_numbered=stays)
         self._is_ours = self._relation is not table
         is_run = not self._is_ours or (people is not None and not stays)
+        # A table of ours, and the number of a row in it.
         self._kept = f"counterpoise_{uuid.uuid4().hex}" if is_run else ""
+        self._number = f"{self._kept}_row"
         self._cache = CountCache()
+        self._codes: list[list[np.ndarray]] | None = None
         self._file: tuple[Any, tuple[int, ...]] | None = None
         if self._kept:
             self._run_once(people)
@@ -94,32 +99,29 @@ class DuckDBStorage:
         self._schema.require_complete()
         known = {clique: self._cache.get(clique) for clique in cliques}
         found = {clique: table for clique, table in known.items() if table is not None}
-        coding = {column.name: column for column in self._schema}
-        for batch in _batches_of_cliques([clique for clique in known if clique not in found]):
-            for clique, table in zip(batch, self._scan(batch, coding), strict=True):
+        unknown = [clique for clique in known if clique not in found]
+        for part in counted_together(unknown, self._schema):
+            for clique, table in zip(part, self._tabulated(part), strict=True):
                 found[clique] = table
                 self._cache.keep(clique, table)
         return [found[clique] for clique in cliques]
 
     def unit_counts(self, column: str, cells: int) -> np.ndarray:
         """Rows in each of `cells` equal parts of a column's range, without the nulls."""
-        described = self._schema[column]
-        unit = self._unit(described)
-        code = self._code(described)
-        null = -1 if described.null_code is None else described.null_code
-        return self._group(
-            f"least(CAST(floor(({unit}) * {cells}) AS INTEGER), {cells - 1})",
-            cells,
-            f"({code}) <> {null}",
-        )
+        alone = self._schema.select([column])
+        counts = np.zeros(cells, dtype=np.int64)
+        for found in self._read(tuple(alone), ROWS_A_BLOCK):
+            counts += unit_counts(self._coded(alone, found), 0, cells)
+        return counts
 
     def provisional_counts(self, columns: Sequence[Column]) -> list[np.ndarray]:
         """Rows in each cell of columns coded as they say, the nulls last."""
-        coding = {column.name: column for column in columns}
-        cliques = [(column.name,) for column in columns]
-        return [
-            table for batch in _batches_of_cliques(cliques) for table in self._scan(batch, coding)
-        ]
+        counts = [np.zeros(column.size, dtype=np.int64) for column in columns]
+        for found in self._read(columns, ROWS_A_BLOCK):
+            every = zip(columns, readings_of(columns, found), counts, strict=True)
+            for column, reading, count in every:
+                count += np.bincount(codes_of(column, *reading), minlength=column.size)
+        return counts
 
     def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
         """The values of a column that the schema does not list, as text, and their counts."""
@@ -137,18 +139,8 @@ class DuckDBStorage:
     def batches(self, rows: int) -> Iterator[Coded]:
         """All rows, at most about `rows` at a time."""
         self._schema.require_complete()
-        columns = [
-            f"{self._code(column)} AS c{i}, {self._unit(column)} AS u{i}"
-            for i, column in enumerate(self._schema)
-        ]
-        for frame in self._stream(", ".join(columns), rows):
-            size = len(self._schema)
-            codes = np.empty((len(frame), size), dtype=np.int32, order="F")
-            units = np.empty((len(frame), size), dtype=np.float64, order="F")
-            for i in range(size):
-                codes[:, i] = frame[f"c{i}"]
-                units[:, i] = frame[f"u{i}"]
-            yield Coded(self._schema, codes, units)
+        for found in self._read(tuple(self._schema), rows):
+            yield self._coded(self._schema, found)
 
     def require_batches(self, query: str) -> None:
         """Nothing to refuse: the rows come in parts."""
@@ -157,35 +149,40 @@ class DuckDBStorage:
         """Nothing to refuse: the work is done here."""
 
     def require_uncoded(self) -> None:
-        """Always so: the rows stay as they are, and every scan codes them anew."""
+        """Always so: the rows stay as they are, and are coded anew."""
 
     def settle(self, schema: Schema) -> None:
         """Go on with a schema that says more of the same columns."""
         self._schema = schema
-        self._cache.clear()
+        self._forget()
 
     def close(self) -> None:
-        """Let go of the table, and of the counts that were remembered."""
-        self._cache.clear()
+        """Let go of the table, and of the codes and counts that were remembered."""
+        self._forget()
         if self._kept:
             self._drop()
         del self._relation
         self._connection.close()
 
+    def _forget(self) -> None:
+        self._cache.clear()
+        self._codes = None
+
     def _run_once(self, people: People | None) -> None:
         """Run the caller's relation, and go on with what came out of it."""
         columns = [*self._schema.names] + ([people.column] if people is not None else [])
         names = ", ".join(quote_name(name) for name in columns)
-        keep = f"CREATE TEMP TABLE {self._kept} AS SELECT {names} FROM private_rows"
+        keep = (
+            f"CREATE TEMP TABLE {self._kept} AS "
+            f"SELECT {names}, row_number() OVER () AS {self._number} FROM private_rows"
+        )
         what = "the private table" if self._is_ours else "the relation"
         with private_errors(what):
             try:
                 self._relation.query("private_rows", keep)
                 if people is not None:
-                    if _ROW in map(str.casefold, columns):
-                        raise TableError(f"the table has a column {_ROW!r} of its own; rename it")
-                    left_out = self._surplus(people, self._kept, _ROW)
-                    self._run(f"DELETE FROM {self._kept} WHERE {_ROW} IN (FROM {left_out})")
+                    left_out = self._surplus(people, self._kept, self._number)
+                    self._run(f"DELETE FROM {self._kept} WHERE {self._number} IN (FROM {left_out})")
                     self._run(f"DROP TABLE {left_out}")
                     person = quote_name(people.column)
                     self._run(f"ALTER TABLE {self._kept} DROP COLUMN {person}")
@@ -236,54 +233,31 @@ class DuckDBStorage:
         with contextlib.suppress(duckdb.Error):
             self._relation.query("private_rows", f"DROP TABLE IF EXISTS {self._kept}")
 
-    def _scan(
-        self, cliques: Sequence[tuple[str, ...]], coding: Mapping[str, Column]
-    ) -> list[np.ndarray]:
-        """The tables of a few cliques, in one pass over the rows; each column coded as stated."""
-        names = list(dict.fromkeys(name for clique in cliques for name in clique))
-        place = {name: i for i, name in enumerate(names)}
-        coded = ", ".join(f"{self._code(coding[name])} AS c{i}" for name, i in place.items())
-        every = ", ".join(f"c{i}" for i in range(len(names)))
-        sets = ["(" + ", ".join(f"c{place[name]}" for name in clique) + ")" for clique in cliques]
-        found = self._ask(
-            f"SELECT {every}, count(*) AS n, grouping_id({every}) AS absent "
-            f"FROM (SELECT {coded} FROM private_rows) GROUP BY GROUPING SETS ({', '.join(sets)})"
+    def _tabulated(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
+        """The tables of a few cliques, in one pass over the codes, kept or not."""
+        return tabulated(
+            self._blocks() if self._codes is None else self._codes, cliques, self._schema
         )
-        tables = []
-        for clique in cliques:
-            shape = tuple(coding[name].size for name in clique)
-            # A column that is not grouped by sets its bit; the first column has the highest.
-            absent = sum(
-                1 << (len(names) - 1 - i) for name, i in place.items() if name not in clique
-            )
-            here = found["absent"] == absent
-            cell = np.ravel_multi_index(
-                [np.asarray(found[f"c{place[name]}"][here], dtype=np.int64) for name in clique],
-                shape,
-            )
-            table = np.zeros(math.prod(shape), dtype=np.int64)
-            table[cell] = found["n"][here]
-            tables.append(table.reshape(shape))
-        return tables
 
-    def _code(self, column: Column) -> str:
-        return code_expression(self._spelled(column), missing_values=self._schema.missing_values)
+    def _blocks(self) -> Iterator[list[np.ndarray]]:
+        """The codes of all rows; they are kept if all of them fit."""
+        kinds = code_kinds(self._schema.sizes)
+        kept: list[list[np.ndarray]] = []
+        size = 0
+        for found in self._read(tuple(self._schema), ROWS_A_BLOCK):
+            every = zip(self._schema, readings_of(self._schema, found), kinds, strict=True)
+            block = [codes_of(column, *reading).astype(kind) for column, reading, kind in every]
+            size += sum(codes.nbytes for codes in block)
+            if size <= _MOST_BYTES_KEPT:
+                kept.append(block)
+            else:
+                kept.clear()
+            yield block
+        if size <= _MOST_BYTES_KEPT:
+            self._codes = kept
 
-    def _unit(self, column: Column) -> str:
-        return unit_expression(self._spelled(column), missing_values=self._schema.missing_values)
-
-    def _spelled(self, column: Column) -> Column:
-        """A column as the private table spells it; what comes out is of the released one."""
-        return replace(column, spelling=self._stated[column.name].spelling)
-
-    def _group(self, expression: str, cells: int, condition: str = "true") -> np.ndarray:
-        found = self._ask(
-            f"SELECT {expression} AS cell, count(*) AS n FROM private_rows "
-            f"WHERE {condition} GROUP BY cell"
-        )
-        table = np.zeros(cells, dtype=np.int64)
-        table[np.asarray(found["cell"], dtype=np.int64)] = found["n"]
-        return table
+    def _coded(self, schema: Schema, found: Mapping[str, np.ndarray]) -> Coded:
+        return coded(schema, len(found["r0"]), readings_of(schema, found))
 
     def _ask(self, sql: str) -> dict[str, np.ndarray]:
         self._require_unchanged()
@@ -292,27 +266,33 @@ class DuckDBStorage:
             assert answer is not None
             return answer.fetchnumpy()
 
-    def _stream(self, columns: str, rows: int) -> Iterator[pd.DataFrame]:
+    def _read(self, columns: Sequence[Column], rows: int) -> Iterator[Mapping[str, np.ndarray]]:
+        """What columns are coded from, of all rows, at most about `rows` at a time.
+
+        They are read as the private table spells them.
+        """
+        spelled = [
+            replace(column, spelling=self._stated[column.name].spelling) for column in columns
+        ]
+        sql = f"SELECT {readings_sql(spelled, self._schema.missing_values)} FROM private_rows"
         if not self._is_ours:
-            yield from self._parts(columns, rows)
+            yield from self._parts(sql, rows)
             return
         self._require_unchanged()
         with private_errors("the private table"):
             self._relation.create_view("private_rows", replace=True)
-            result = self._connection.execute(f"SELECT {columns} FROM private_rows")
+            result = self._connection.execute(sql)
             while len(frame := result.fetch_df_chunk(max(1, rows // _VECTOR))):
-                yield frame
+                yield {str(name): frame[name].to_numpy() for name in frame}
 
-    def _parts(self, columns: str, rows: int) -> Iterator[pd.DataFrame]:
-        """A relation of the caller's has no result to stream: ask for one hashed part at a time."""
-        parts = max(1, math.ceil(self.rows() / rows))
-        names = ", ".join(quote_name(name) for name in self._schema.names)
-        for part in range(parts):
-            yield pd.DataFrame(
-                self._ask(
-                    f"SELECT {columns} FROM private_rows WHERE hash({names}) % {parts} = {part}"
-                )
-            )
+    def _parts(self, sql: str, rows: int) -> Iterator[Mapping[str, np.ndarray]]:
+        """A relation of the caller's has no result to stream: ask for some numbers at a time."""
+        last = self._ask(f"SELECT max({self._number}) AS n FROM private_rows")["n"]
+        for start in range(0, int(np.ma.filled(last, 0)[0]), rows):
+            some = f"{self._number} > {start} AND {self._number} <= {start + rows}"
+            found = self._ask(f"{sql} WHERE {some}")
+            if len(found["r0"]):
+                yield found
 
     def _require_unchanged(self) -> None:
         """Refuse a file in which the numbers of rows may mean others by now."""
@@ -327,19 +307,3 @@ def _state_of(path: Any) -> tuple[int, ...]:
     with plainly(path, "read", TableError):
         found = os.stat(path)
     return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _batches_of_cliques(
-    cliques: Sequence[tuple[str, ...]],
-) -> Iterator[list[tuple[str, ...]]]:
-    batch: list[tuple[str, ...]] = []
-    columns: set[str] = set()
-    for clique in cliques:
-        wider = columns | set(clique)
-        if batch and (len(batch) == _CLIQUES_A_SCAN or len(wider) > _COLUMNS_A_SCAN):
-            yield batch
-            batch, wider = [], set(clique)
-        batch.append(clique)
-        columns = wider
-    if batch:
-        yield batch

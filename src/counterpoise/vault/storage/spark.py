@@ -38,9 +38,7 @@ from counterpoise.vault.storage.spark_tasks import (
     Task,
     what_failed,
 )
-
-# One pass over the codes counts cliques of so many cells together: eight bytes each in every task.
-_CELLS_A_PASS = 2**23
+from counterpoise.vault.storage.tabulating import counted_together
 
 
 class SparkStorage:
@@ -68,8 +66,9 @@ class SparkStorage:
         self._schema.require_complete()
         known = {clique: self._cache.get(clique) for clique in cliques}
         found = {clique: table for clique, table in known.items() if table is not None}
-        for batch in self._passes([clique for clique in known if clique not in found]):
-            for clique, table in zip(batch, self._count(batch), strict=True):
+        unknown = [clique for clique in known if clique not in found]
+        for part in counted_together(unknown, self._schema):
+            for clique, table in zip(part, self._count(part), strict=True):
                 found[clique] = table
                 self._cache.keep(clique, table)
         return [found[clique] for clique in cliques]
@@ -164,20 +163,6 @@ class SparkStorage:
         """The frame with these columns of the schema alone, numbered anew."""
         places = enumerate(self._schema.index(name) for name in names)
         return self._frame.selectExpr(*(f"c{place} AS c{i}" for i, place in places))
-
-    def _passes(self, cliques: Sequence[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
-        """Cliques that are counted together."""
-        batch: list[tuple[str, ...]] = []
-        cells = 0
-        for clique in cliques:
-            more = math.prod(self._schema.shape(clique))
-            if batch and cells + more > _CELLS_A_PASS:
-                yield batch
-                batch, cells = [], 0
-            batch.append(clique)
-            cells += more
-        if batch:
-            yield batch
 
     def _count(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
         """The tables of a few cliques, in one pass over the codes."""

@@ -23,9 +23,7 @@ from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.incoming import from_arrow
 from counterpoise.schema.reading import distinct_texts
 from counterpoise.vault.storage.adding import Summand, added_up, unit_counts
-
-# Spark's batches are joined to blocks of so many rows: coding has a fixed cost a column.
-ROWS_A_BLOCK = 65_536
+from counterpoise.vault.storage.tabulating import ROWS_A_BLOCK, cells_of, code_kinds
 
 # A table of more cells than this is counted by the cells that occur, not by all that there are.
 DENSE_CELLS = 2**20
@@ -144,7 +142,7 @@ class Packing:
         return found
 
     def _kinds(self) -> list[np.dtype]:
-        return [np.min_scalar_type(size - 1) for size in self.sizes]
+        return code_kinds(self.sizes)
 
 
 @dataclass(frozen=True)
@@ -203,11 +201,8 @@ class CountCliques(Task):
         starts = np.cumsum([0, *cells])
         dense = [np.zeros(size if size <= DENSE_CELLS else 0, dtype=np.int64) for size in cells]
         for codes in self._blocks(batches):
-            for place, (clique, shape) in enumerate(zip(self.cliques, shapes, strict=True)):
-                cell = codes[clique[0]].astype(np.int64)
-                for column, size in zip(clique[1:], shape[1:], strict=True):
-                    cell *= size
-                    cell += codes[column]
+            for place, clique in enumerate(self.cliques):
+                cell = cells_of(codes, clique, self.packing.sizes)
                 if cells[place] <= DENSE_CELLS:
                     dense[place] += np.bincount(cell, minlength=cells[place])
                 else:
