@@ -100,8 +100,7 @@ def test_a_start_at_a_part_of_the_rows_gives_the_same(monkeypatch, dtype):
     rows, target = made(4000).astype(dtype), np.array([0.5, -0.3, 0.1])
     softness = np.full(3, 1e-3)
     whole = calibrate(rows, target, softness)
-    monkeypatch.setattr(calibration, "FIRST_ROWS", 100)
-    assert len(calibration.thinned(rows)) == 100
+    monkeypatch.setattr(calibration, "PART_ROWS", 100)
     tolerance = 1e-6 if dtype == np.float64 else 1e-3
     assert calibrate(rows, target, softness) == pytest.approx(whole, abs=tolerance)
 
@@ -112,7 +111,7 @@ def test_a_part_that_misleads_gives_the_same_too(monkeypatch):
     rows[::40, 0] = 0.0
     target, softness = np.array([0.9, -0.3, 0.1]), np.full(3, 1e-3)
     whole = calibrate(rows, target, softness)
-    monkeypatch.setattr(calibration, "FIRST_ROWS", 100)
+    monkeypatch.setattr(calibration, "PART_ROWS", 100)
     assert calibrate(rows, target, softness) == pytest.approx(whole, abs=1e-5)
 
 
@@ -139,9 +138,8 @@ def test_a_start_that_a_part_made_too_far_is_not_followed(monkeypatch):
     rows[:, 0] = 0.1
     rows[7::400, 0] = 9.0
     target, softness = np.array([0.2, -0.3, 0.1]), np.full(3, 1e-6)
-    monkeypatch.setattr(calibration, "FIRST_ROWS", 100)
-    part = calibration.thinned(rows)
-    start = calibrate(part, target, softness)
+    monkeypatch.setattr(calibration, "PART_ROWS", 100)
+    start = calibrate(rows[::40], target, softness)
     assert abs(start[0]) > 1e3
     weights = weights_of(rows, calibrate(rows, target, softness, start))
     assert weights @ rows == pytest.approx(target, abs=1e-3)
@@ -149,7 +147,7 @@ def test_a_start_that_a_part_made_too_far_is_not_followed(monkeypatch):
 
 def test_rows_that_are_made_at_every_pass_have_the_same_solution(monkeypatch):
     """Raw rows are not centred, and are turned; the solution is that of the turned ones."""
-    monkeypatch.setattr(calibration, "FIRST_ROWS", 200)
+    monkeypatch.setattr(calibration, "MORE_ROWS", 200)
     generator = np.random.default_rng(0)
     raw = made(5000) @ generator.normal(size=(3, 3)) + [1.0, -2.0, 0.5]
     turn = Turn(raw.mean(axis=0), np.linalg.inv(np.linalg.cholesky(np.cov(raw.T))).T)

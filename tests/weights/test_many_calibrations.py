@@ -9,10 +9,12 @@ from counterpoise.weights import many_calibrations
 from counterpoise.weights.calibration import calibrate
 from counterpoise.weights.many_calibrations import (
     LEAST_SEEN,
+    MOST_ENOUGH,
     calibrate_many,
     calibrate_tilts,
     tilt_many,
 )
+from counterpoise.weights.quasi_newton import MANY_TIMES
 from counterpoise.weights.row_blocks import HeldRows, MadeRows, Turn
 
 
@@ -31,7 +33,7 @@ def test_many_calibrations_are_as_good_as_one_by_one():
     targets = target[:, None] + 0.1 * generator.normal(size=(3, 6))
     base = generator.poisson(1.0, size=(400, 6)).astype(float)
     found = calibrate_many(rows, base, targets, softness)
-    assert found.mean(axis=0) == pytest.approx(np.ones(6))
+    assert found.mean(axis=0, dtype=float) == pytest.approx(np.ones(6), rel=1e-5)
     for column in range(6):
         expected = solved_alone(rows, base[:, column], targets[:, column], softness)
         assert found[:, column] == pytest.approx(expected, rel=0.01, abs=1e-3)
@@ -53,8 +55,10 @@ def test_rare_rows_of_very_different_base_weights_are_solved():
     found = calibrate_many(rows, base, targets, softness)
     for column in range(8):
         expected = solved_alone(rows, base[:, column], targets[:, column], softness)
-        # The part of the weight that is in the wrong place.
-        assert 0.5 * np.abs(found[:, column] - expected).mean() < 3e-3
+        # The part of the weight that is in the wrong place, which is sqrt(KL / 2) at most (Pinsker)
+        # for the divergence that a column may have left.
+        left = MANY_TIMES * MOST_ENOUGH / 2
+        assert 0.5 * np.abs(found[:, column] - expected).mean() < np.sqrt(left / 2)
 
 
 def test_what_a_column_has_no_rows_of_is_not_asked_of_it():

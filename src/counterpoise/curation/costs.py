@@ -36,8 +36,8 @@ from counterpoise.synthesizers.matching import MATCHED_ROWS
 from counterpoise.synthesizers.mmdgan import BOTTLENECK, FEATURES, LAYER
 from counterpoise.synthesizers.pategan import STEP_ROWS
 from counterpoise.synthesizers.workload import all_cliques
-from counterpoise.weights.calibration import FIRST_ROWS
 from counterpoise.weights.many_calibrations import PART_ROWS
+from counterpoise.weights.moment_model import FIRST_ROWS
 from counterpoise.weights.row_blocks import MOST_HELD
 from counterpoise.weights.standardise import CHUNK_ROWS
 

@@ -8,8 +8,8 @@ w = base exp(z.theta). The dual,
 
 is smooth and convex in as many variables as there are features, and with softness above zero it
 has a solution whatever the target, also one that no weights reach. Solved by Newton's method. Many
-rows are first solved for a part of them, which gives a start so close, and a Hessian so good, that
-a few gradients over all of them are enough.
+rows are first solved for a part of them, those that can move a mean and some more, which gives a
+start so close, and a Hessian so good, that a few gradients over all of them are enough.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from counterpoise.weights.chosen_rows import choose_part
 from counterpoise.weights.row_blocks import HeldRows, RowBlocks
-from counterpoise.weights.standardise import spread
 
-FIRST_ROWS = 10_000  # where the solution starts, when there are several times as many rows
-MORE_ROWS = 50_000
+# About how many rows the solution is first looked for on, when there are twice as many; and where
+# rows are made at every pass, so that a larger part of them spares some.
+PART_ROWS, MORE_ROWS = 20_000, 50_000
 MOST_STEPS = 60
 STEPS_WITH_A_HESSIAN = 20  # before another is worked out
 GAIN = 0.1  # the part of the Newton decrement that a step may leave before that
@@ -47,31 +48,22 @@ def calibrate(
     if rows.shape[1] == 0 or rows.shape[0] == 0:
         return theta
     whole = _blocks(rows)
-    # Where rows are made at every pass, a larger part of them spares some passes.
-    part = thinned(rows, MORE_ROWS if whole.is_made else FIRST_ROWS)
-    if start is None or len(part) == rows.shape[0] or whole.is_made:
-        theta = _newton(_blocks(part), target, softness, theta)
-    if len(part) == rows.shape[0]:
-        return theta
-    # A part of the rows may know little of what is rare, and its Hessian as little. Then that of
-    # all rows is worked out, once or twice.
-    some = _blocks(part)
-    if _dual(whole, target, softness, theta)[0] > 0:  # where it is at zero
-        theta, some = np.zeros_like(theta), whole
-    for known in (some, whole, whole):
+    about = MORE_ROWS if whole.is_made else PART_ROWS
+    if rows.shape[0] < 2 * about:
+        return _newton(whole, target, softness, theta)
+    part, mean = choose_part(whole, about)
+    # The way from the part's own mean to the target is that of all rows from theirs.
+    nearer = target - mean + tilted_mean(part, np.zeros_like(theta))
+    if _dual(part, nearer, softness, theta)[0] > 0:  # where it is at zero
+        theta = np.zeros_like(theta)
+    theta = _newton(part, nearer, softness, theta)
+    # Where the part misled all the same, the Hessian of all rows is worked out, once or twice.
+    for known in (part, whole, whole):
         _, covariance = weighted_moments(known, theta)
         theta, converged = _descend(whole, target, softness, theta, covariance)
         if converged:
             return theta
     return _newton(whole, target, softness, theta)
-
-
-def thinned(rows: np.ndarray | RowBlocks, about: int | None = None) -> np.ndarray:
-    """Some of the rows when there are very many; else all."""
-    chosen = spread(rows.shape[0], about or FIRST_ROWS)
-    if isinstance(rows, np.ndarray) and len(chosen) == len(rows):
-        return rows
-    return _blocks(rows).take(chosen)
 
 
 def effective_fraction(rows: np.ndarray | RowBlocks, theta: np.ndarray) -> float:
@@ -193,11 +185,14 @@ def _tilted(rows: RowBlocks, theta: np.ndarray, products: bool = False) -> _Tilt
     top, size, square = -math.inf, 0.0, 0.0
     sums = np.zeros(len(vector))
     second = np.zeros((len(vector), len(vector))) if products else None
-    for _, some in rows.raw_blocks():
+    stands_for = rows.stands_for if isinstance(rows, HeldRows) else None
+    for place, some in rows.raw_blocks():
         exponents = (some @ vector.astype(some.dtype)).astype(float)
         larger = max(top, float(exponents.max()))
         scale, top = math.exp(top - larger), larger
         weights = np.exp(exponents - top)
+        if stands_for is not None:
+            weights *= stands_for[place]
         size, square = size * scale + float(weights.sum()), square * scale**2 + weights @ weights
         sums = sums * scale + weights.astype(some.dtype) @ some
         if second is not None:

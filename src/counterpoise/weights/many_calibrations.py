@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from counterpoise.weights.chosen_rows import choose_rows
 from counterpoise.weights.quasi_newton import Curvatures, Valued, minimise_many
-from counterpoise.weights.row_blocks import HeldRows, RowBlocks, slices
+from counterpoise.weights.row_blocks import HeldRows, RowBlocks
 
 # The variance of a white coordinate among a part of the rows from which they can tell of it.
 LEAST_SEEN = 0.5
@@ -104,22 +105,23 @@ def tilt_many(
     """
     found = np.empty_like(base) if out is None else out
     vectors = thetas if rows.turn is None else rows.turn.vectors(thetas)[0]
-    single, tops, totals = vectors.astype(np.float32), list[np.ndarray](), list[np.ndarray]()
+    single, places = vectors.astype(np.float32), list[slice]()
+    tops, totals = list[np.ndarray](), list[np.ndarray]()
     for place, some in rows.raw_blocks():
         exponents = some @ single
-        exponents[base[place] == 0] = BOTTOM
+        exponents += _logarithms(base[place])
         # Each block in its own unit, until the largest is known.
-        tops.append(exponents.max(axis=0))
+        tops.append(np.maximum(exponents.max(axis=0), BOTTOM))
         exponents -= tops[-1]
-        np.exp(exponents, out=exponents)
-        np.multiply(exponents, base[place], out=found[place])
+        np.exp(exponents, out=found[place])
         totals.append(found[place].sum(axis=0))
+        places.append(place)
     if not tops:
         return found
     units = np.array(tops, dtype=float)
     units = np.exp(units - units.max(axis=0))
     units *= len(base) / (units * np.array(totals, dtype=float)).sum(axis=0)
-    for place, unit in zip(slices(len(base)), units.astype(np.float32), strict=True):
+    for place, unit in zip(places, units.astype(np.float32), strict=True):
         found[place] *= unit
     return found
 
@@ -170,7 +172,7 @@ class _Weighted:
         """About so many rows in memory, those that can move means most with more chance."""
         if len(self.base) < 2 * about:
             return self
-        places, scale = _chosen(norms, about)
+        places, scale = choose_rows(norms, about)
         return _Weighted(HeldRows(self.rows.take(places)), self.base[places] * scale[:, None])
 
     def dual(
@@ -197,15 +199,15 @@ class _Weighted:
         top = np.full(count, BOTTOM)
         sizes, totals, sums = np.zeros(count), np.zeros(count), np.zeros(vectors.shape)
         for place, rows in self.rows.raw_blocks():
-            weights, base = rows @ single, _columns(self.base[place], which)
-            # The largest among the rows that there are in a column: they cannot all vanish.
-            weights[base == 0] = BOTTOM
+            base = _columns(self.base[place], which)
+            # Rows that a column does not have are at -inf, and cannot be its largest.
+            weights = rows @ single
+            weights += _logarithms(base)
             larger = np.maximum(top, weights.max(axis=0))
             scale = np.exp((top - larger).astype(float))
             top = larger
             weights -= top
             np.exp(weights, out=weights)
-            weights *= base
             sizes = sizes * scale + weights.sum(axis=0)
             totals += base.sum(axis=0)
             sums *= scale
@@ -214,21 +216,11 @@ class _Weighted:
         return top + np.log(sizes / totals) - offsets, means
 
 
-def _chosen(norms: np.ndarray, about: int) -> tuple[np.ndarray, np.ndarray]:
-    """The places of about so many rows, and what each stands for; the same every time.
-
-    Half of the chance of a row is everybody's, half goes by its squared norm: what moves means is
-    there, and what is rare is not missed. Systematic, so that the order of the rows is balanced.
-    """
-    if len(norms) <= about:
-        return np.arange(len(norms)), np.ones(len(norms), dtype=np.float32)
-    shares = 0.5 / len(norms) + 0.5 * norms / max(float(norms.sum()), 1e-300)
-    chances = np.minimum(1.0, about * shares)
-    upto = np.cumsum(chances)
-    start = np.random.default_rng(0).uniform()
-    places = np.searchsorted(upto, start + np.arange(int(upto[-1] - start) + 1))
-    places = np.unique(places[places < len(norms)])
-    return places, (1 / chances[places]).astype(np.float32)
+def _logarithms(base: np.ndarray) -> np.ndarray:
+    """The logarithms of base weights, -inf for none."""
+    with np.errstate(divide="ignore"):
+        found: np.ndarray = np.log(base)
+    return found
 
 
 def _columns(values: np.ndarray, which: np.ndarray) -> np.ndarray:

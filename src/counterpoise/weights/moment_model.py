@@ -17,12 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from counterpoise.schema import Coded, Schema
-from counterpoise.weights.calibration import (
-    FIRST_ROWS,
-    calibrate,
-    effective_fraction,
-    mean_and_fraction,
-)
+from counterpoise.weights.calibration import calibrate, effective_fraction, mean_and_fraction
 from counterpoise.weights.features import Features
 from counterpoise.weights.held_tables import HeldTables
 from counterpoise.weights.many_calibrations import (
@@ -42,6 +37,8 @@ if TYPE_CHECKING:
 
 # The effective sample size has to be this part of the rows, or the private table's number of rows.
 LEAST_FRACTION = 0.5
+# About how many rows the softness is looked for on.
+FIRST_ROWS = 10_000
 # What may be added to the softness until it is, from much to little.
 EXTRA_SOFTNESS = tuple(np.geomspace(200.0, 0.02, 27).tolist())
 STRIDE = 4  # how many of these are taken at a time, as long as that goes well

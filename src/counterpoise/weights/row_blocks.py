@@ -14,8 +14,9 @@ import numpy as np
 
 from counterpoise.schema import Coded
 
-# Few enough that what is worked out of them stays near the processor.
-BLOCK_ROWS = 4096
+# Few enough that what is worked out of them stays near the processor; those that are in memory need
+# no work but products.
+BLOCK_ROWS, HELD_BLOCK_ROWS = 4096, 1024
 # Above this many numbers, rows are made again at every pass.
 MOST_HELD = 150_000_000
 
@@ -81,9 +82,10 @@ class Turn:
 
 @dataclass(frozen=True, eq=False)
 class HeldRows:
-    """Rows that are in memory."""
+    """Rows that are in memory; those of a part stand for others, as many as `stands_for` says."""
 
     values: np.ndarray
+    stands_for: np.ndarray | None = None
     turn = None
     is_made = False
 
@@ -94,7 +96,7 @@ class HeldRows:
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """All rows in order: where they are, and what they are."""
-        for part in slices(len(self.values)):
+        for part in slices(len(self.values), HELD_BLOCK_ROWS):
             yield part, self.values[part]
 
     raw_blocks = blocks
@@ -124,7 +126,7 @@ class TurnedRows:
 
     def raw_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """The same before they are turned."""
-        for part in slices(len(self.values)):
+        for part in slices(len(self.values), HELD_BLOCK_ROWS):
             yield part, self.values[part]
 
     def take(self, places: np.ndarray) -> np.ndarray:
@@ -244,7 +246,8 @@ def _some(table: Coded, part: slice) -> Coded:
     return Coded(table.schema, table.codes[part], table.units[part], table.is_spread)
 
 
-def slices(rows: int) -> Iterator[slice]:
+def slices(rows: int, at_once: int | None = None) -> Iterator[slice]:
     """The blocks of so many rows."""
-    for start in range(0, rows, BLOCK_ROWS):
-        yield slice(start, min(start + BLOCK_ROWS, rows))
+    step = at_once or BLOCK_ROWS
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
