@@ -246,7 +246,9 @@ def draw(results: pd.DataFrame, orders: pd.DataFrame, figures: pd.DataFrame, out
         for label, mark in marks.items():
             style = "--" if label == "gain" else "-"
             axis.plot(means.index, means[label], style, marker=mark, label=label)
-        axis.set(title=name, yscale="log", xlabel="epsilon")
+        axis.set(title=name, xscale="log", yscale="log", xlabel="epsilon")
+        axis.set_xticks(means.index, [f"{epsilon:g}" for epsilon in means.index])
+        axis.minorticks_off()
     np.atleast_1d(axes)[0].set_ylabel(f"logistic risk, norm {NORMS[1]:g}")
     handles, labels = np.atleast_1d(axes)[0].get_legend_handles_labels()
     plot.legend(handles, labels, loc="lower center", ncol=len(marks), frameon=False)
@@ -302,18 +304,18 @@ def _draw_figure_5(plt: object, figures: pd.DataFrame, out: Path) -> None:
     ]
     if not chosen:
         return
-    plot, axis = plt.subplots(figsize=(10, 3.6))
-    for place, (name, target) in enumerate(chosen):
-        rows = figures[(figures["data"] == name) & (figures["target"] == target)]
-        for shift, epsilon in ((-0.2, 0.0), (0.2, 1.0)):
-            values = rows[rows["epsilon"] == epsilon]["accuracy"]
-            axis.bar(place + shift, values.mean(), 0.38, color="C7" if epsilon == 0 else "C0")
-    axis.set_xticks(
-        range(len(chosen)), [f"{name}\n{target}" for name, target in chosen], fontsize=7
-    )
-    axis.set(
-        ylabel="accuracy", title="trained on real rows (grey) and on AIM's at epsilon 1 (blue)"
-    )
+    plot, axes = plt.subplots(2, 1, figsize=(10, 6), sharex=True)
+    # An accuracy may be that of the larger class alone; the AUC, of two classes, tells.
+    for axis, metric in zip(axes, ("accuracy", "auc"), strict=True):
+        for place, (name, target) in enumerate(chosen):
+            rows = figures[(figures["data"] == name) & (figures["target"] == target)]
+            for shift, epsilon in ((-0.2, 0.0), (0.2, 1.0)):
+                values = rows[rows["epsilon"] == epsilon][metric]
+                axis.bar(place + shift, values.mean(), 0.38, color="C7" if epsilon == 0 else "C0")
+        axis.set(ylabel=metric, ylim=(0, 1))
+    labels = [f"{name}\n{target}" for name, target in chosen]
+    axes[1].set_xticks(range(len(chosen)), labels, fontsize=7)
+    axes[0].set_title("trained on real rows (grey) and on AIM's at epsilon 1 (blue)")
     plot.tight_layout()
     plot.savefig(out / "certificates_figure5.png", dpi=110)
 
