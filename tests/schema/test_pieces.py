@@ -154,6 +154,46 @@ def test_an_empty_stretch_before_a_spike_is_no_bin_of_its_own():
     assert (held > 0.001).all()
 
 
+def within_cells(grid, rows, starts):
+    """The part of the variance that is left within coarse cells."""
+    middles = (grid.edges[:-1] + grid.edges[1:]) / 2
+    cells = np.searchsorted(starts, np.arange(len(rows)), side="right") - 1
+    held = np.bincount(cells, rows)
+    means = np.bincount(cells, rows * middles) / np.maximum(held, 1e-9)
+    mean = rows @ middles / rows.sum()
+    return rows @ (middles - means[cells]) ** 2 / (rows @ (middles - mean) ** 2)
+
+
+def waiting_times(noise):
+    """Rows of an exponential law between bounds 30 times too wide, on the grid."""
+    values = np.random.default_rng(3).exponential(30, 20_000)
+    grid, noisy = counted(Column.continuous("wait", 0, 5000), values, deviation=noise)
+    places = np.searchsorted(grid.edges[1:-1], values, side="right")
+    exact = np.bincount(places, minlength=len(grid.atoms))
+    return grid, exact, denoised(grid, noisy, len(values)).rows
+
+
+def test_coarse_cells_leave_little_variance_within_them():
+    grid, exact, rows = waiting_times(noise=40.0)
+    starts = coarse_starts(grid, rows, 12, deviation=40.0)
+    assert within_cells(grid, exact, starts) < 0.05
+    # Of as many cells with as many rows each, one has all of the tail, and more than twice that.
+    ranks = np.cumsum(rows) / rows.sum()
+    even = np.append(0, np.searchsorted(ranks, np.arange(1, 12) / 12))
+    assert within_cells(grid, exact, even) > 0.08
+
+
+@pytest.mark.parametrize("noise", [40.0, 400.0, 1500.0])
+def test_a_coarse_cell_stands_clear_of_the_noise(noise):
+    grid, _, rows = waiting_times(noise=40.0)
+    starts = coarse_starts(grid, rows, 12, deviation=noise)
+    held = np.add.reduceat(rows, starts)
+    assert held.min() >= 2 * noise
+    # As many as the noise allows, and no more than were asked for
+    assert len(starts) >= min(10, 20_000 / (2 * noise) / 3)
+    assert len(starts) <= 13
+
+
 @settings(max_examples=25)
 @example(Column.continuous("x", -5e11, 4.6e-255, nullable=True), 3655866, 0.5)
 @given(numeric_columns("x"), st.integers(0, 2**32), st.sampled_from([0.5, 5.0, 500.0]))
