@@ -183,6 +183,13 @@ def test_coarse_cells_leave_little_variance_within_them():
     assert within_cells(grid, exact, even) > 0.08
 
 
+def test_rows_that_are_all_at_one_value_are_a_coarse_cell():
+    grid = fine_grid(Column.continuous("gain", 0, 100_000), 400)
+    rows = np.where(grid.edges[:-1] == 0, 5000.0, 0.0)
+    starts = coarse_starts(grid, rows, 10, deviation=40.0)
+    assert np.add.reduceat(rows, starts).max() == 5000
+
+
 @pytest.mark.parametrize("noise", [40.0, 400.0, 1500.0])
 def test_a_coarse_cell_stands_clear_of_the_noise(noise):
     grid, _, rows = waiting_times(noise=40.0)

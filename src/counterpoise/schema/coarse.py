@@ -46,7 +46,8 @@ def coarse_starts(grid: Grid, rows: np.ndarray, count: int, deviation: float = 0
     widths = np.diff(grid.edges.astype(float))
     # f^(1/3) dx, of a density f of rows over a width
     spread = np.cbrt(shares * (widths / widths.sum()) ** 2)
-    parts = BY_ROWS * shares + (1 - BY_ROWS) * spread / spread.sum()
+    # Where all rows are at single values, there is nothing to spread.
+    parts = BY_ROWS * shares + (1 - BY_ROWS) * spread / max(spread.sum(), 1e-300)
     alone = (shares > 1 / (2 * count)) & holds_one_value(grid)
     starts = {0}
     starts |= {place + side for place in np.flatnonzero(alone).tolist() for side in (0, 1)}
