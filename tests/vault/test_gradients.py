@@ -73,6 +73,27 @@ def test_no_row_adds_more_than_the_clipping_norm(units, activation, size):
     assert min(norms) > 0.05 * 0.999
 
 
+@pytest.mark.parametrize("loss", ["logistic", "wasserstein"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_a_row_keeps_to_its_norm_and_to_itself_whatever_the_parameters(activation, loss):
+    """Weights of all sizes side by side, and none at all: what a caller says is not believed."""
+    generator = np.random.default_rng(7)
+    for trial in range(60):
+        units = UNITS[trial % len(UNITS)]
+        network = Network(units, activation)
+        sizes = 10.0 ** generator.uniform(-150, 150, network.size)
+        parameters = network.initial(generator) * (sizes if trial % 2 else sizes[0])
+        parameters[generator.random(network.size) < 0.3] = 0.0
+        inputs = generator.uniform(-1, 1, (10, units[0])).round(trial % 3)
+        gradients = ClippedGradients(network, loss, 0.7)
+        prepared = gradients.prepare(inputs)
+        alone = gradients.sums(parameters, prepared, np.array([0]))
+        norm = np.linalg.norm(alone.astype(float)) * gradients.unit
+        assert norm <= LONGEST * gradients.clip
+        others = gradients.sums(parameters, prepared, np.arange(1, 10))
+        assert np.array_equal(gradients.sums(parameters, prepared, np.arange(10)) - others, alone)
+
+
 def test_what_has_no_finite_norm_adds_nothing():
     gradients, parameters, inputs = problem((3, 9, 6, 1), "elu")
     prepared = gradients.prepare(inputs)
