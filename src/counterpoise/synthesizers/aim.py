@@ -283,21 +283,23 @@ def _useful(
     """
     sensitivity = vault.budget.count_sensitivity()[0]
 
-    def noise(cells: int, amount: float) -> float:
-        # TV = 1/2 sqrt(2/pi) s cells / n
+    def noise(amount: float) -> float:
+        # A cell's part of TV = 1/2 sqrt(2/pi) s cells / n.
         scale = Share(MEASURING * amount, pure=False).gaussian_scale(sensitivity)
-        return NOISE_A_CELL / 2 * scale * cells / total
+        return NOISE_A_CELL / 2 * scale / total
 
     most = USEFUL_NOISE
-    smallest = min((domain.cells(clique) for clique in weights if len(clique) > 1), default=0)
-    now = noise(smallest, progress.round_amount)
-    if now > most and noise(smallest, progress.left) < 1:
+    cells = {clique: domain.cells(clique) for clique in weights}
+    smallest = min((cells[clique] for clique in weights if len(clique) > 1), default=0)
+    now = smallest * noise(progress.round_amount)
+    if now > most and smallest * noise(progress.left) < 1:
         # Noise falls with the square root of the budget: (now / noise)^2 times as much for `noise`.
         a_column = progress.left / len(domain) / progress.round_amount
         times = min((now / most) ** 2, max(now**2, a_column, 1.0))
         progress = _with_budget_for_a_round(_grow(progress, times))
-        most = max(most, noise(smallest, progress.round_amount)) * (1 + 1e-9)
-    useful = [c for c in weights if noise(domain.cells(c), progress.round_amount) <= most]
+        most = max(most, smallest * noise(progress.round_amount)) * (1 + 1e-9)
+    a_cell = noise(progress.round_amount)
+    useful = [clique for clique in weights if a_cell * cells[clique] <= most]
     return progress, useful or [clique for clique in weights if len(clique) == 1]
 
 

@@ -57,6 +57,17 @@ def test_sizes_of_candidates_are_those_of_the_grown_models(structure):
     assert model_sizes(domain, cliques, candidates) == expected
 
 
+@pytest.mark.parametrize("columns", [12, 40, 70])
+def test_many_candidates_are_sized_as_each_by_itself(columns):
+    """Side by side in 32 or 64 bits, and one by one where there are more columns than bits."""
+    rng = np.random.default_rng(columns)
+    domain = Domain(tuple(f"c{i}" for i in range(columns)), tuple(rng.integers(2, 6, columns)))
+    cliques = [tuple(rng.choice(domain.columns, 2, replace=False)) for _ in range(columns + 6)]
+    candidates = [tuple(rng.choice(domain.columns, size, replace=False)) for size in (1, 2, 3) * 20]
+    expected = [model_size(domain, [*cliques, candidate]) for candidate in candidates]
+    assert model_sizes(domain, cliques, candidates) == expected
+
+
 @pytest.mark.parametrize("structure", [*STRUCTURES.values(), *RANDOM])
 def test_every_step_toward_a_column_comes_closer_to_it(structure):
     tree = junction_tree(*structure)

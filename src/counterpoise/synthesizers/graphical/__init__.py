@@ -19,9 +19,9 @@ from counterpoise.synthesizers.graphical.junction_tree import (
     JunctionTree,
     junction_tree,
     model_size,
-    model_sizes,
 )
 from counterpoise.synthesizers.graphical.model import GraphicalModel
+from counterpoise.synthesizers.graphical.sizes import model_sizes
 
 __all__ = [
     "Columns",

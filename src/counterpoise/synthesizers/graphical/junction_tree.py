@@ -124,7 +124,7 @@ def junction_tree(domain: Domain, cliques: Iterable[Sequence[str]]) -> JunctionT
     >>> junction_tree(domain, [("a", "b"), ("b", "c"), ("c", "a")]).cliques
     (('a', 'b', 'c'), ('d',))
     """
-    return _tree(domain, _adjacency(domain, cliques))
+    return _tree(domain, adjacency_of(domain, cliques))
 
 
 def model_size(domain: Domain, cliques: Iterable[Sequence[str]]) -> int:
@@ -133,77 +133,55 @@ def model_size(domain: Domain, cliques: Iterable[Sequence[str]]) -> int:
     >>> model_size(Domain(tuple("abc"), (10, 10, 10)), [("a", "b"), ("b", "c")])
     200
     """
-    return _cells(domain, _maximal_cliques(domain, _adjacency(domain, cliques)))
-
-
-def model_sizes(
-    domain: Domain, cliques: Iterable[Sequence[str]], candidates: Iterable[Sequence[str]]
-) -> list[int]:
-    """For each candidate, the model size if it joined `cliques`.
-
-    Only the connected part of the graph that a candidate touches is eliminated anew, and a graph
-    seen before, in this call or an earlier one, is looked up.
-    """
-    adjacency = _adjacency(domain, cliques)
-    parts = _parts(adjacency)
-    cliques_of = {part: _part_cliques(domain, adjacency, part) for part in parts}
-    cells_of = {part: _cells(domain, found) for part, found in cliques_of.items()}
-    part_of = {column: part for part in parts for column in _bits(part)}
-    size = sum(cells_of.values())
-    sizes = []
-    for candidate in candidates:
-        mask = _mask(domain, candidate)
-        touched = {part_of[domain.position[column]] for column in candidate}
-        if len(touched) == 1 and any(mask & c == mask for c in cliques_of[next(iter(touched))]):
-            sizes.append(size)
-            continue
-        larger = _connect(adjacency, mask)
-        joined = _cells(domain, _part_cliques(domain, larger, sum(touched)))
-        sizes.append(size - sum(cells_of[part] for part in touched) + joined)
-    return sizes
+    return cells_of(domain, _maximal_cliques(domain, adjacency_of(domain, cliques)))
 
 
 Adjacency = tuple[int, ...]  # for each column, the mask of its neighbours, itself excluded
 
 
-def _bits(mask: int) -> Iterator[int]:
+def bits(mask: int) -> Iterator[int]:
+    """The columns of a mask."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
         mask ^= lowest
 
 
-def _mask(domain: Domain, columns: Iterable[str]) -> int:
+def mask_of(domain: Domain, columns: Iterable[str]) -> int:
+    """A bit for each of `columns`."""
     mask = 0
     for column in columns:
         mask |= 1 << domain.position[column]
     return mask
 
 
-def _connect(adjacency: Adjacency, mask: int) -> Adjacency:
+def connect(adjacency: Adjacency, mask: int) -> Adjacency:
+    """The graph with the columns of `mask` joined to each other."""
     connected = list(adjacency)
-    for column in _bits(mask):
+    for column in bits(mask):
         connected[column] |= mask & ~(1 << column)
     return tuple(connected)
 
 
-def _adjacency(domain: Domain, cliques: Iterable[Sequence[str]]) -> Adjacency:
+def adjacency_of(domain: Domain, cliques: Iterable[Sequence[str]]) -> Adjacency:
+    """The graph in which every one of `cliques` is fully connected."""
     adjacency = [0] * len(domain)
     for clique in cliques:
-        mask = _mask(domain, domain.canonical(clique))
-        for column in _bits(mask):
+        mask = mask_of(domain, domain.canonical(clique))
+        for column in bits(mask):
             adjacency[column] |= mask & ~(1 << column)
     return tuple(adjacency)
 
 
-def _cells(domain: Domain, masks: Iterable[int]) -> int:
+def cells_of(domain: Domain, masks: Iterable[int]) -> int:
+    """The cells of the tables over each of `masks` together."""
     return sum(_table_cells(domain.sizes, mask) for mask in masks)
 
 
 @lru_cache(maxsize=1 << 16)
 def _table_cells(sizes: tuple[int, ...], mask: int) -> int:
     cells = 1
-    for column in _bits(mask):
+    for column in bits(mask):
         cells *= sizes[column]
     return cells
 
@@ -212,11 +190,11 @@ def _table_cells(sizes: tuple[int, ...], mask: int) -> int:
 def _maximal_cliques(domain: Domain, adjacency: Adjacency) -> tuple[int, ...]:
     """The maximal cliques of a chordal completion, connected part by connected part."""
     return tuple(
-        clique for part in _parts(adjacency) for clique in _part_cliques(domain, adjacency, part)
+        clique for part in parts_of(adjacency) for clique in part_cliques(domain, adjacency, part)
     )
 
 
-def _parts(adjacency: Adjacency) -> list[int]:
+def parts_of(adjacency: Adjacency) -> list[int]:
     """The connected parts of the graph, as masks."""
     unseen = (1 << len(adjacency)) - 1
     parts = []
@@ -225,7 +203,7 @@ def _parts(adjacency: Adjacency) -> list[int]:
         while frontier:
             part |= frontier
             reached = 0
-            for column in _bits(frontier):
+            for column in bits(frontier):
                 reached |= adjacency[column]
             frontier = reached & ~part
         unseen &= ~part
@@ -233,9 +211,9 @@ def _parts(adjacency: Adjacency) -> list[int]:
     return parts
 
 
-def _part_cliques(domain: Domain, adjacency: Adjacency, part: int) -> tuple[int, ...]:
+def part_cliques(domain: Domain, adjacency: Adjacency, part: int) -> tuple[int, ...]:
     """The maximal cliques of one connected part."""
-    members = tuple(_bits(part))
+    members = tuple(bits(part))
     return _eliminate(domain.sizes, members, tuple(adjacency[i] for i in members))
 
 
@@ -270,13 +248,13 @@ def _eliminate(
         ring = clique ^ left
         covered.add(ring)
         remaining ^= left
-        for other in _bits(ring):
+        for other in bits(ring):
             before = clique_of[other]
             clique_of[other] = (before | ring) ^ left
-            for new in _bits(ring & ~before):
+            for new in bits(ring & ~before):
                 cells[other] *= sizes[new]
             cells[other] //= sizes[column]
-        for other in clique_of if fills else _bits(ring):
+        for other in clique_of if fills else bits(ring):
             # Only where an edge came or went: in the ring, and at two of its columns.
             met = clique_of[other] & ring
             changed = met & (met - 1) or ring == met
@@ -317,7 +295,7 @@ def _tree(domain: Domain, adjacency: Adjacency) -> JunctionTree:
         width, parent = waiting.pop(mask)
         parents.append(parent if width else -1)
         # The largest column goes last, which keeps the inner loops over its axis long.
-        new = sorted(_bits(mask & ~seen), key=lambda column: (domain.sizes[column], column))
+        new = sorted(bits(mask & ~seen), key=lambda column: (domain.sizes[column], column))
         order += new
         seen |= mask
         for waiter, (widest, _) in waiting.items():
