@@ -20,7 +20,8 @@ import numpy as np
 
 from counterpoise.synthesizers.graphical.factor import Array
 
-Precondition = Callable[[Array, Array], Array]
+# From about what the diagonal of a Hessian is, to its approximate inverse.
+Precondition = Callable[[Array], Callable[[Array], Array]]
 
 # Sufficient decrease (Armijo) and how often a step is shortened before it is given up.
 ARMIJO = 1e-4
@@ -59,7 +60,7 @@ def minimise(
 ) -> Descent:
     """Minimise g from `start`; `infer` maps potentials to A and its gradient, the marginals.
 
-    `precondition(vector, diagonal)` applies an approximate inverse of the Hessian, given about what
+    `precondition(diagonal)(vector)` applies an approximate inverse of the Hessian, given about what
     its diagonal is. `converged(gradient, residual)` is asked before each step; the residual is the
     marginals less the answers. The last call of `infer` is always at the returned potentials.
     """
@@ -79,7 +80,7 @@ def minimise(
             break
         objective = value(theta, log_partition)
         diagonal = np.maximum(marginals, wanted) + ridge
-        direction = _direction(gradient, diagonal, precondition, pairs)
+        direction = _direction(gradient, precondition(diagonal), pairs)
         slope = float(gradient @ direction)
         # The first direction knows nothing of how cells act together, so it is kept short.
         length = 1.0 if pairs else min(1.0, 1.0 / float(np.abs(direction).max()))
@@ -108,9 +109,7 @@ def minimise(
     return Descent(theta, marginals, log_partition, marginals - answers + ridge * theta, passes)
 
 
-def _direction(
-    gradient: Array, diagonal: Array, precondition: Precondition, pairs: deque[_Pair]
-) -> Array:
+def _direction(gradient: Array, apply: Callable[[Array], Array], pairs: deque[_Pair]) -> Array:
     """The quasi-Newton direction -H gradient by the two-loop recursion."""
     direction = -gradient
     weights = []
@@ -118,11 +117,11 @@ def _direction(
         weight = inverse * float(step @ direction)
         weights.append(weight)
         direction -= weight * change
-    direction = precondition(direction, diagonal)
+    direction = apply(direction)
     if pairs:
         # Scale the preconditioner so that it has the right curvature along the latest step.
         _, change, inverse = pairs[-1]
-        direction /= inverse * float(change @ precondition(change, diagonal))
+        direction /= inverse * float(change @ apply(change))
     for (step, change, inverse), weight in zip(pairs, reversed(weights), strict=True):
         direction += (weight - inverse * float(change @ direction)) * step
     return direction

@@ -1,95 +1,140 @@
-"""What overlapping measurements can trade among themselves, solved in closed form.
+"""What overlapping measurements do to each other through a shared column, solved in closed form.
 
-Potentials on sets that share a column are not unique: a function of that column can move from one
-set to another, or a constant into any set, and the model stays the same. Along such directions the
-dual of the fit has only the curvature of its ridge, thousands of times less than along all others,
-and a descent that does not know of them creeps. Here they are known: for a shared column, the best
-trade f_i between the sets i that have it, sum_i f_i = 0, maximises <v_i, f_i> - 1/2 w_i f_i^2
-summed over i, where v_i is the gradient summed to the column and w_i the ridge summed likewise:
+The Hessian of the dual of the fit is Cov + diag(ridge), with diagonal close to the expected counts.
+Its diagonal alone misjudges sets that share a column. When k of them want more of a value, each
+takes the step by itself, and together they go k times too far. When they disagree, a function of
+the column moves from one set to another and the model stays the same: there the curvature is that
+of the ridge, thousands of times less. Both are known for each value of a column: with v_i the
+gradient of set i summed to it, w_i the ridge summed likewise and c the expected count,
 
-    f_i = (v_i - lambda) / w_i,   lambda = sum_i (v_i / w_i) / sum_i (1 / w_i).
+    c / 2 (sum_i f_i)^2 + 1/2 sum_i w_i f_i^2 - sum_i v_i f_i
 
-Added to the diagonal step this is an additive two-level preconditioner (Smith, Bjorstad and Gropp
-1996, chapter 2), with the trades as its coarse space.
+is least for f_i = (v_i - lambda) / w_i, lambda = c sum_i (v_i / w_i) / (1 + c sum_i (1 / w_i)).
+The diagonal step is kept for the rest of each set: (I - P) diag^-1 (I - P)^T, where I - P takes the
+means over each shared column away, one column after the other. A constant in a set changes nothing
+but its ridge. The sum of the three is an additive two-level preconditioner (Smith, Bjorstad and
+Gropp 1996, chapter 2), with functions of single columns as its coarse space.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from counterpoise.synthesizers.graphical.factor import Array
 from counterpoise.synthesizers.graphical.inference import Schedule
 
 
 @dataclass(frozen=True, eq=False)
-class _Trades:
-    """The sums of a vector of potentials that take part in trades."""
+class _Slot:
+    """One shared column of each set that has so many: a row for each of its values, in each set.
 
-    sums: csr_array  # a row for each value of each column of each set, then one for each set
-    spread: csr_array  # its transpose
-    partners: Array  # for each of the former rows, the value of the column that it is about
+    Row 0 stands for the cells of all other sets, and nothing is done there.
+    """
+
+    rows: Array  # for each cell
+    values: Array  # for each row but 0, the value of the column that it is about
+
+    def sum(self, cells: Array) -> Array:
+        """The sums of a vector of cells, a row each."""
+        return np.bincount(self.rows, cells, len(self.values) + 1)[1:]
+
+    def spread(self, sums: Array) -> Array:
+        """The adjoint: to every cell what its row has."""
+        return np.concatenate([[0.0], sums])[self.rows]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sharing:
+    """Which cells of a vector of potentials share which values."""
+
+    slots: tuple[_Slot, ...]
     values: int  # how many values all columns have together
+    sets: Array  # for each cell, the set that it is in
 
 
 @dataclass(frozen=True, eq=False)
 class Preconditioner:
-    """The two-level preconditioner of one fit: diagonal step plus trades."""
+    """The two-level preconditioner of one fit."""
 
-    trades: _Trades
-    inverse: Array  # 1 / w_i, for every row of the sums
-    partner_inverse: Array  # sum_i 1 / w_i, for every value of every column
+    sharing: _Sharing
+    ridges: tuple[Array, ...]  # w_i, for every row of each slot
+    ridge_inverse: Array  # sum_i 1 / w_i, for every value
+    set_ridges: Array  # the ridge summed over each set
 
-    def __call__(self, vector: Array, diagonal: Array) -> Array:
+    def __call__(self, diagonal: Array) -> Step:
+        """The approximate inverse of a Hessian with about this diagonal."""
+        means = tuple(slot.sum(diagonal) for slot in self.sharing.slots)
+        counts = np.zeros(self.sharing.values)
+        for slot, mean, ridge in zip(self.sharing.slots, means, self.ridges, strict=True):
+            np.maximum.at(counts, slot.values, mean - ridge)
+        return Step(self, diagonal, means, counts / (1.0 + counts * self.ridge_inverse))
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The preconditioner at one point of the descent."""
+
+    of: Preconditioner
+    diagonal: Array
+    means: tuple[Array, ...]  # the diagonal summed to every row of each slot
+    pull: Array  # lambda / sum_i (v_i / w_i), for every value
+
+    def __call__(self, vector: Array) -> Array:
         """Apply the approximate inverse of the Hessian to `vector`."""
-        weighted = (self.trades.sums @ vector) * self.inverse
-        partners = self.trades.partners
-        # f_i = (v_i - lambda) / w_i; a constant needs no partner, so its lambda is 0.
-        sums = np.bincount(partners, weighted[: len(partners)], self.trades.values)
-        means = sums / self.partner_inverse
-        weighted[: len(partners)] -= means[partners] * self.inverse[: len(partners)]
-        return vector / diagonal + self.trades.spread @ weighted
+        sharing, of = self.of.sharing, self.of
+        step = (np.bincount(sharing.sets, vector) / of.set_ridges)[sharing.sets]
+        weighted = [
+            slot.sum(vector) / ridge for slot, ridge in zip(sharing.slots, of.ridges, strict=True)
+        ]
+        together = np.zeros(sharing.values)
+        for slot, part in zip(sharing.slots, weighted, strict=True):
+            together += np.bincount(slot.values, part, sharing.values)
+        multiplier = self.pull * together
+        for slot, part, ridge in zip(sharing.slots, weighted, of.ridges, strict=True):
+            # f_i = (v_i - lambda) / w_i
+            step += slot.spread(part - multiplier[slot.values] / ridge)
+        rest = vector
+        for slot, mean in zip(sharing.slots, self.means, strict=True):
+            rest = rest - self.diagonal * slot.spread(slot.sum(rest) / mean)
+        rest = rest / self.diagonal
+        for slot, mean in reversed(tuple(zip(sharing.slots, self.means, strict=True))):
+            rest = rest - slot.spread(slot.sum(self.diagonal * rest) / mean)
+        return step + rest
 
 
 def precondition(schedule: Schedule, ridge: Array) -> Preconditioner:
     """The preconditioner for potentials laid out by `schedule` under `ridge`."""
-    trades = _trades(schedule)
-    inverse = 1.0 / (trades.sums @ ridge)
-    partners = trades.partners
-    partner_inverse = np.bincount(partners, inverse[: len(partners)], trades.values)
-    # A column in no set has no trades: any divisor will do for its means.
-    partner_inverse[partner_inverse == 0.0] = 1.0
-    return Preconditioner(trades=trades, inverse=inverse, partner_inverse=partner_inverse)
+    sharing = _sharing(schedule)
+    ridges = tuple(slot.sum(ridge) for slot in sharing.slots)
+    inverse = np.zeros(sharing.values)
+    for slot, own in zip(sharing.slots, ridges, strict=True):
+        inverse += np.bincount(slot.values, 1.0 / own, sharing.values)
+    return Preconditioner(sharing, ridges, inverse, np.bincount(sharing.sets, ridge))
 
 
 @lru_cache(maxsize=4)  # as large as the potentials, and of use to the next fit at most
-def _trades(schedule: Schedule) -> _Trades:
+def _sharing(schedule: Schedule) -> _Sharing:
     domain = schedule.tree.domain
     first_value = dict(zip(domain.columns, np.cumsum([0, *domain.sizes[:-1]]), strict=True))
-    rows: list[Array] = []
-    cells: list[Array] = []
-    partners: list[Array] = []
-    height = 0
-    for columns, start, end in zip(
-        schedule.columns, schedule.offsets[:-1], schedule.offsets[1:], strict=True
-    ):
-        shape = domain.shape(columns)
-        for axis, column in enumerate(columns):
-            codes = np.arange(shape[axis], dtype=np.int32)
-            spread = codes.reshape([-1 if place == axis else 1 for place in range(len(shape))])
-            rows.append(np.broadcast_to(spread + height, shape).reshape(-1))
-            cells.append(np.arange(start, end, dtype=np.int32))
-            partners.append(first_value[column] + codes)
-            height += shape[axis]
-    for i, (start, end) in enumerate(zip(schedule.offsets[:-1], schedule.offsets[1:], strict=True)):
-        rows.append(np.full(end - start, height + i, dtype=np.int32))
-        cells.append(np.arange(start, end, dtype=np.int32))
-    row, cell = np.concatenate(rows), np.concatenate(cells)
-    sums = csr_array(
-        (np.ones(len(row)), (row, cell)),
-        shape=(height + len(schedule.columns), schedule.cells),
-    )
-    return _Trades(sums, sums.T.tocsr(), np.concatenate(partners), sum(domain.sizes))
+    number = Counter(column for columns in schedule.columns for column in columns)
+    shared = [[c for c in columns if number[c] > 1] for columns in schedule.columns]
+    slots = []
+    for place in range(max(map(len, shared))):
+        rows = np.zeros(schedule.cells, dtype=np.int32)
+        values: list[Array] = []
+        height = 1
+        for columns, ours, cells in zip(schedule.columns, shared, schedule.slices, strict=True):
+            if place < len(ours):
+                shape, axis = domain.shape(columns), columns.index(ours[place])
+                codes = np.arange(shape[axis], dtype=np.int32)
+                along = codes.reshape([-1 if other == axis else 1 for other in range(len(shape))])
+                rows[cells] = np.broadcast_to(along + height, shape).reshape(-1)
+                values.append(first_value[ours[place]] + codes)
+                height += shape[axis]
+        slots.append(_Slot(rows, np.concatenate(values)))
+    sets = np.repeat(np.arange(len(schedule.columns), dtype=np.int32), schedule.lengths)
+    return _Sharing(tuple(slots), sum(domain.sizes), sets)
