@@ -52,6 +52,46 @@ def test_what_the_system_refuses_is_said_of_the_table_that_is_written(
     assert system_error(f"IO Error: Cannot write: {os.strerror(number)}").errno == number
 
 
+def test_a_folder_that_a_killed_process_left_is_removed_and_no_other(tmp_path):
+    """By the next that makes one there; what somebody uses, or is none of ours, stays."""
+    used, handle = disk.new_folder(tmp_path, "rows-")
+    source = (
+        "import os, sys, pathlib, signal\n"
+        "from counterpoise.disk import new_folder\n"
+        "folder, _ = new_folder(pathlib.Path(sys.argv[1]), 'rows-')\n"
+        "(folder / 'block').write_text('rows')\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", source, str(tmp_path)], check=False)
+    assert killed.returncode == -9
+    [left] = {*tmp_path.iterdir()} - {used}
+    (tmp_path / "others").mkdir()
+    (tmp_path / "rows-link").symlink_to(tmp_path / "others")
+    mine, another = disk.new_folder(tmp_path, "rows-")
+    assert {*tmp_path.iterdir()} == {used, mine, tmp_path / "others", tmp_path / "rows-link"}
+    assert not left.exists()
+    os.close(handle)
+    os.close(another)
+
+
+def test_a_folder_that_is_taken_for_one_that_was_left_before_it_is_locked_is_made_anew(
+    tmp_path, monkeypatch
+):
+    plain, tries = fcntl.flock, []
+
+    def robbed(handle, how):
+        if not tries:
+            [folder] = tmp_path.iterdir()
+            folder.rmdir()
+            tries.append(folder)
+        return plain(handle, how)
+
+    monkeypatch.setattr(disk.fcntl, "flock", robbed)
+    folder, handle = disk.new_folder(tmp_path, "rows-")
+    assert folder.is_dir() and tries
+    os.close(handle)
+
+
 def limited(statement, folder, most=50_000):
     """Run a statement in a process that may not write files larger than `most` bytes."""
     source = (

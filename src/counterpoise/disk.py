@@ -216,6 +216,26 @@ def only_one(
         os.close(handle)
 
 
+def new_folder(parent: Path, prefix: str) -> tuple[Path, int | None]:
+    """A folder of a new name, and an open handle by which it is locked; close it when it is gone.
+
+    What killed processes left of such folders, of this prefix in `parent`, is removed first.
+    """
+    _remove_folders(parent, prefix)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        if fcntl is None:
+            return folder, None
+        handle = os.open(folder, os.O_RDONLY)
+        # Without locks on this file system, nobody takes the folder for one that was left, either.
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if _is_at(handle, folder):
+            return folder, handle
+        # Between its making and its lock, somebody has.
+        os.close(handle)
+
+
 def has_locks() -> bool:
     """Whether the system has locks that die with their process."""
     return fcntl is not None
@@ -300,6 +320,22 @@ def _remove_parts(path: Path) -> None:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.unlink(entry.path)
+            finally:
+                os.close(handle)
+
+
+def _remove_folders(parent: Path, prefix: str) -> None:
+    """Remove folders of this prefix that nobody has locked."""
+    if fcntl is None:
+        return
+    for entry in os.scandir(parent):
+        if not (entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)):
+            continue
+        with contextlib.suppress(OSError):
+            handle = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(entry.path, ignore_errors=True)
             finally:
                 os.close(handle)
 

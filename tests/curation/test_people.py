@@ -81,6 +81,17 @@ def test_a_person_in_the_schema_is_refused_before_anything_is_read():
         plan_release(SCHEMA, cp.Budget(1.0, 1e-6), person="ward")
 
 
+def test_a_person_in_a_draft_is_refused_before_anything_of_it_has_to_be_settled(tmp_path):
+    visits().to_csv(tmp_path / "visits.csv", index=False)
+    draft = cp.draft_schema(tmp_path / "visits.csv")
+    with pytest.raises(TableError, match=r"'who' says whose a row is.*drop it from the schema"):
+        plan_release(draft, cp.Budget(1.0), person="who")
+    draft.write(tmp_path / "draft.json")
+    asked = ["release", tmp_path / "visits.csv", "--schema", tmp_path / "draft.json"]
+    with pytest.raises(TableError, match="drop it from the schema"):
+        run(*asked, "--epsilon", 1, "--person", "who", "--out", tmp_path / "out")
+
+
 def test_other_persons_or_another_account_are_another_request(account, tmp_path):
     work = tmp_path / "work"
     stop = {"work": work, "progress": lambda stage, done: stage == "weights" and 1 / 0}

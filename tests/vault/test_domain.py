@@ -148,6 +148,26 @@ def test_paid_categories_of_numbers_are_whole_numbers_once_each():
     assert learnt["code"].categories == (-7, 1, 2)
 
 
+def test_paid_categories_are_the_frequent_ones_in_whatever_order_they_come():
+    counts = {"d": 500, "a": 2, "b": 400, "c": 2, "?": 500, "\ud800": 500}
+    schema = Schema([Column.categorical("city")], missing_values=("", "?")).pay("city")
+    for names in (list(counts), sorted(counts)):
+        rows = [name for name in names for _ in range(counts[name])]
+        table = pd.DataFrame({"city": pd.Series(rows, dtype=object)})
+        with Vault(table, schema, Budget(8.0, 1e-6), seed=1) as vault:
+            found = vault.categories("city", vault.budget.whole.part(0.5), 1e-7)
+        assert found.values == ("b", "d")
+
+
+def test_a_number_whose_text_stands_for_null_is_no_category():
+    """Words for null are looked for among texts, and a category may not be one of them."""
+    schema = Schema([Column.categorical("code")], missing_values=("", "99")).pay("code")
+    table = pd.DataFrame({"code": [99] * 500 + [7] * 500})
+    with Vault(table, schema, Budget(8.0, 1e-6), seed=1) as vault:
+        found = vault.categories("code", vault.budget.whole.part(0.5), 1e-7)
+    assert found.values == ("7",)
+
+
 def test_other_takes_a_name_that_is_free():
     schema = Schema([Column.categorical("city")], missing_values=("", "other")).pay("city")
     table = pd.DataFrame({"city": ["Oslo"] * 500})

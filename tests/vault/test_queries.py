@@ -424,6 +424,8 @@ def test_sums_of_points_are_those_of_clipped_and_rounded_rows(bound):
     values[0, 0], values[1, 1], values[2] = np.nan, np.inf, -np.inf
     values[3], values[4] = np.finfo(float).max, 0.0
     values[5] = bound / 3  # exactly as long as the bound
+    shorter = values[6:300] / bound
+    values[6:300] = bound * (1 + 3e-7) * shorter / np.linalg.norm(shorter, axis=1)[:, None]
     grid = Grid.below(bound)
     for given in (values, np.asfortranarray(values)):
         expected = grid.round(clip(given, bound)).sum(axis=0)

@@ -244,6 +244,10 @@ def test_persons_are_bounded_as_in_memory_however_their_rows_are_spread(session,
         with Vault(source, test_people.SCHEMA, budget, person="patient", seed=1) as vault:
             tables.append(vault._storage.counts([("ward", "stay", "cost")])[0].tolist())
             assert vault._storage.rows() == np.minimum(table.groupby("patient").size(), 2).sum()
+            if source is frames:
+                # Not in the two hundred parts of Spark's, each of which were a task of its own.
+                kept = vault._storage._frame
+                assert kept.rdd.getNumPartitions() == source.rdd.getNumPartitions()
     assert tables[0] == tables[1] == tables[2]
 
 
@@ -389,8 +393,20 @@ def test_a_failure_in_an_executor_shows_no_value(session, frame, capfd):
         assert len(vault.ledger.spends) == 2  # what was looked at stays paid for
 
 
-def test_a_frame_that_fails_by_itself_shows_no_value(session, capfd):
+def test_a_frame_that_fails_by_itself_shows_no_value(session, capfd, monkeypatch):
     """Spark quotes a value that it cannot cast: in its error, in its log, in pyspark's log."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    # What the JVM writes goes past the capture, so what it may write is looked at instead.
+    levels = []
+    plain = DataFrame.toArrow
+    monkeypatch.setattr(
+        DataFrame,
+        "toArrow",
+        lambda self: (
+            levels.append(log4j.LogManager.getRootLogger().getLevel().toString()) or plain(self)
+        ),
+    )
     quoting = session.createDataFrame([(CANARY,)], ["text"]).selectExpr("CAST(text AS INT) AS stay")
     schema = Schema([Column.integer("stay", 0, 60)])
     log4j = session._jvm.org.apache.logging.log4j
@@ -404,6 +420,7 @@ def test_a_frame_that_fails_by_itself_shows_no_value(session, capfd):
             with pytest.raises(VaultError, match="behind the boundary") as caught:
                 query()
             assert CANARY not in shown_by(caught.value, capfd)
+    assert set(levels) == {"OFF"} != {level}
     assert log4j.LogManager.getRootLogger().getLevel().toString() == level
     with pytest.raises(Exception, match=CANARY):
         quoting.collect()  # as Spark would have it, or this test were none

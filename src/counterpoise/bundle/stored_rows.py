@@ -27,7 +27,7 @@ import pandas as pd
 from counterpoise.bundle.rules import check_column, check_weights, refused
 from counterpoise.bundle.saved_replicates import WHAT, SavedReplicates, stamp_of
 from counterpoise.bundle.weight_columns import WEIGHT, weight_names
-from counterpoise.disk import hash_of, plainly
+from counterpoise.disk import hash_of, new_folder, plainly
 from counterpoise.errors import BundleError
 from counterpoise.schema import Schema
 from counterpoise.schema.decoding import restore
@@ -247,17 +247,26 @@ def expected_texts(schema: Schema) -> dict[str, list[str]]:
 
 
 class OwnFolder:
-    """A folder that is removed when nobody holds it any more, and when Python ends."""
+    """A folder that is removed when nobody holds it any more, and when Python ends.
+
+    One that a killed process left is removed by the next that makes one beside it.
+    """
 
     def __init__(self, parent: Path | None = None):
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        self.path, handle = new_folder(parent or Path(tempfile.gettempdir()), PREFIX)
         self.instead: Path | None = None  # where its file is, once the folder is removed
-        self._removed = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        self._removed = weakref.finalize(self, _let_go, self.path, handle)
 
     def remove(self, instead: Path) -> None:
         """Remove the folder now, as its file is at another place too."""
         self.instead = instead
         self._removed()
+
+
+def _let_go(folder: Path, handle: int | None) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if handle is not None:
+        os.close(handle)
 
 
 # By which a folder of rows is known to be one, where a killed process left it.

@@ -56,11 +56,13 @@ class Run:
     def plan(self, planned: Callable[..., Plan], *request: Any, **options: Any) -> Plan:
         """The plan that `planned` makes of the schema, the budget and a request."""
         from counterpoise.cli.schema_settle import require_settled
+        from counterpoise.curation.plan import check_person
         from counterpoise.schema import Schema
         from counterpoise.vault import Budget
 
         budget = Budget(self.epsilon, self.delta, self.neighbours, self.max_rows_per_person)
         schema = Schema.read(self.schema_path)
+        check_person(schema, self.person)
         require_settled(schema, self.schema_path)
         return planned(schema, budget, *request, person=self.person, **options)
 

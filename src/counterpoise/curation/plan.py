@@ -137,7 +137,7 @@ def plan_release(
     >>> round(plan.weights_share.amount / plan.budget.whole.amount, 3)
     0.2
     """
-    released = _checked_schema(schema, budget)
+    released = _checked_schema(schema, budget, person)
     require_possible(released)
     public = released.modelled
     rows = None if rows is None else whole_number("rows", rows, most=MOST_ROWS)
@@ -208,7 +208,7 @@ def plan_release(
             and (rows_part > 0 or budget.neighbours is REPLACE)
         ),
         rows=rows,
-        person=_checked_person(public, person),
+        person=person,
     )
 
 
@@ -229,7 +229,7 @@ def plan_weigh(
     >>> plan.weights_share == plan.budget.whole
     True
     """
-    released = _checked_schema(schema, budget)
+    released = _checked_schema(schema, budget, person)
     public = released.modelled
     open_columns = ", ".join(repr(column.name) for column in public if not column.is_complete)
     if open_columns:
@@ -269,7 +269,7 @@ def plan_weigh(
         weights_share=None if weighter.is_free else budget.whole,
         threshold_delta=0.0,
         split=None,
-        person=_checked_person(public, person),
+        person=person,
     )
 
 
@@ -342,13 +342,13 @@ def _check_names(schema: Schema) -> None:
             )
 
 
-def _checked_person(schema: Schema, person: str | None) -> str | None:
-    """The column of persons, if one is named; one that would be counted is refused."""
-    if person is None:
-        return None
-    people = People(column_name("person", person), 1)
-    people.require_apart(schema)
-    return people.column
+def check_person(schema: Schema, person: str | None) -> None:
+    """Refuse a column of persons that would be counted.
+
+    Before what the schema leaves open is: that need not be settled for a column that has to go.
+    """
+    if person is not None:
+        People(column_name("person", person), 1).require_apart(schema.modelled)
 
 
 def _check_open_parts(schema: Schema, budget: Budget) -> None:
@@ -364,9 +364,10 @@ def _check_open_parts(schema: Schema, budget: Budget) -> None:
             )
 
 
-def _checked_schema(schema: Any, budget: Budget) -> Schema:
+def _checked_schema(schema: Any, budget: Budget, person: str | None) -> Schema:
     instance_of("budget", budget, Budget, "a Budget", BudgetError)
     public = Schema.read(schema)
+    check_person(public, person)
     public.require_public()
     _check_names(public)
     _check_open_parts(public, budget)

@@ -145,7 +145,8 @@ def _on_texts(column: Column, texts: list[str]) -> Iterator[Advice]:
         yield Advice(
             column.name,
             f"it has {len(texts):,} categories: pay for a list of the frequent ones, or state the "
-            "public list, whose rare ones then share a code",
+            "public list, whose rare ones then share a code; if it says whose a row is, drop it "
+            "and name it as the release's person",
             "pay",
         )
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # About so many values are read at a time, and features made of so few that they stay near the
 # processor.
 _BATCH_VALUES = 1_000_000
-_BLOCK_CELLS = 1_000_000
+_BLOCK_CELLS = 250_000
 
 
 class FeatureMap(Protocol):

@@ -17,6 +17,7 @@ two windows over what `identified` gives. [PRIVACY: ground rules 11 and 13]
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -45,14 +46,16 @@ class People:
         if self.column in schema.names:
             raise TableError(
                 f"person: the column {self.column!r} says whose a row is, and is never counted or "
-                "released; take it out of the schema, or make it an identifier there, which is "
+                "released; drop it from the schema, or make it an identifier there, which is "
                 "invented anew"
             )
 
     def require_in(self, names: tuple[str, ...]) -> None:
         """Refuse a table without the column, or with another that a database takes for it."""
         if self.column not in names:
-            raise TableError(f"person: the table has no column {self.column!r}; state one of its")
+            near = difflib.get_close_matches(self.column, names, 1)
+            way_out = f"did you mean {near[0]!r}?" if near else "name one that it has"
+            raise TableError(f"person: the table has no column {self.column!r}; {way_out}")
         if sum(name.casefold() == self.column.casefold() for name in names) > 1:
             raise TableError(
                 f"person: the table has another column {self.column!r}, but for capital letters; "

@@ -56,13 +56,24 @@ def bounded_frame(frame: Any, schema: Schema, people: People) -> Any:
     fields = frame.schema.fields[:-1]
     texts = [StructField(name, StringType()) for name in (PERSON, DIGEST)]
     rows = frame.mapInArrow(Identify(schema, people), StructType([*fields, *texts]))
+    named = rows.where(f"{PERSON} IS NOT NULL")
+    # Once for both windows, and in as many parts as there were: Spark's two hundred would stay, and
+    # every later question would be as many tasks, however few rows there are.
+    parts = _partitions(frame)
+    together = named.repartition(PERSON) if parts is None else named.repartition(parts, PERSON)
     # Rows of one digest hold the same to every query, so their order is of no consequence.
     alike = Window.partitionBy(PERSON, DIGEST).orderBy(DIGEST)
-    numbered = rows.where(f"{PERSON} IS NOT NULL").withColumn(
-        "occurrence", functions.row_number().over(alike)
-    )
+    numbered = together.withColumn("occurrence", functions.row_number().over(alike))
     hashed = functions.expr(f"sha2({DIGEST} || ':' || occurrence, 256)")
     ranked = numbered.withColumn(
         "rank", functions.row_number().over(Window.partitionBy(PERSON).orderBy(hashed, DIGEST))
     )
     return ranked.where(f"rank <= {people.rows}").select([field.name for field in fields])
+
+
+def _partitions(frame: Any) -> int | None:
+    """In how many parts Spark reads a frame; None where it had to run a part of it to tell."""
+    execution = frame._jdf.queryExecution()
+    if execution.executedPlan().getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+        return None
+    return max(1, int(execution.toRdd().getNumPartitions()))
