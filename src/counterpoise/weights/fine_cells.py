@@ -18,7 +18,7 @@ import numpy as np
 
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.shape import places_within
-from counterpoise.synthesizers.redraw import add_totals, cell_totals
+from counterpoise.synthesizers.redraw import BLOCK_ROWS, add_totals, cell_totals
 from counterpoise.weights.row_blocks import slices
 
 
@@ -132,12 +132,12 @@ class FineColumn:
         """
         bins = int(self.bins.max(initial=-1)) + 1
         totals, made = np.zeros((2, bins, base.shape[1]))
-        for place in slices(len(base)):
+        for place in slices(len(base), BLOCK_ROWS):
             product = self._product(base, place, factors, leaning)
             add_totals(totals, self.bins[place], base[place])
             add_totals(made, self.bins[place], product)
         kept = np.divide(totals, made, out=np.ones_like(totals), where=made > 0).astype(base.dtype)
-        for place in slices(len(base)):
+        for place in slices(len(base), BLOCK_ROWS):
             product = self._product(base, place, factors, leaning)
             product *= kept[self.bins[place]]
             # A bin that came out empty stays as it was.

@@ -14,9 +14,8 @@ import numpy as np
 
 from counterpoise.schema import Coded
 
-# Few enough that what is worked out of them stays near the processor; those that are in memory need
-# no work but products.
-BLOCK_ROWS, HELD_BLOCK_ROWS = 4096, 1024
+# Few enough that what is worked out of them stays near the processor.
+BLOCK_ROWS = 1024
 # Above this many numbers, rows are made again at every pass.
 MOST_HELD = 150_000_000
 
@@ -96,7 +95,7 @@ class HeldRows:
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """All rows in order: where they are, and what they are."""
-        for part in slices(len(self.values), HELD_BLOCK_ROWS):
+        for part in slices(len(self.values)):
             yield part, self.values[part]
 
     raw_blocks = blocks
@@ -126,7 +125,7 @@ class TurnedRows:
 
     def raw_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """The same before they are turned."""
-        for part in slices(len(self.values), HELD_BLOCK_ROWS):
+        for part in slices(len(self.values)):
             yield part, self.values[part]
 
     def take(self, places: np.ndarray) -> np.ndarray:

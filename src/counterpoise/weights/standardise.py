@@ -22,7 +22,8 @@ import numpy as np
 from counterpoise.schema import Coded
 from counterpoise.weights.features import Features
 
-CHUNK_ROWS = 8192
+# Few enough that the features of them stay near the processor.
+CHUNK_ROWS = 1024
 # About how many synthetic rows tell of scales and covariances, where there are twice as many.
 PART_ROWS = 30_000
 # This part of the synthetic rows has features that are not clipped.
@@ -99,7 +100,7 @@ class Standardised:
 
 
 def chunks(rows: Coded) -> Iterator[Coded]:
-    """The rows, some thousands at a time, in order."""
+    """The rows, about a thousand at a time, in order."""
     yield from rows.parts(CHUNK_ROWS)
 
 
