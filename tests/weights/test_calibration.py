@@ -156,8 +156,9 @@ def test_rows_that_are_made_at_every_pass_have_the_same_solution(monkeypatch):
     rows = MadeRows(coded, lambda some: raw[some.codes[:, 0]], turn)
     white, target = (raw - turn.centre) @ turn.directions, np.array([0.3, 0.1, -0.2])
     theta = calibrate(rows, target, TINY)
-    assert theta == pytest.approx(calibrate(white, target, TINY), abs=1e-4)
-    assert tilted_mean(white, theta) == pytest.approx(target, abs=1e-4)
+    # A decrement of 1e-7 leaves about its root.
+    assert theta == pytest.approx(calibrate(white, target, TINY), abs=5e-4)
+    assert tilted_mean(white, theta) == pytest.approx(target, abs=5e-4)
     assert effective_fraction(rows, theta) == pytest.approx(effective_fraction(white, theta))
     for found, expected in zip(
         weighted_moments(rows, theta), weighted_moments(white, theta), strict=True

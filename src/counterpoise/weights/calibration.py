@@ -144,8 +144,9 @@ def _mended(hessian: np.ndarray, step: np.ndarray, change: np.ndarray) -> np.nda
 def _precision(rows: RowBlocks) -> tuple[float, float]:
     """The Newton decrement (double of what is left to gain) to stop at, and the dual's rounding."""
     double = isinstance(rows, HeldRows) and rows.values.dtype == np.float64
-    # In single precision rows are many, and what is left is far below the sampling of these.
-    return (1e-12, 1e-13) if double else (1e-8, 1e-7)
+    # Rows in single precision are many: what is left is far below their sampling, and little above
+    # what rounding makes of gradients that are turned to rare coordinates.
+    return (1e-12, 1e-13) if double else (1e-7, 1e-7)
 
 
 def _step(hessian: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, float]:
