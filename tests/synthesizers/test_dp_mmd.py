@@ -149,7 +149,8 @@ def test_a_redrawn_model_weighs_rows_by_its_single_columns():
     model, _ = fitted(1000)
     codes = SCHEMA.encode(model.sample(4000, seed=1)).codes
     same = np.ones((4000, 20))
-    weights = model.redraw(codes, same, same, same[:, 0], np.random.default_rng(0))
+    tables = model.redrawn_tables(codes, same, same[:, 0], np.random.default_rng(0))
+    weights = tables.weights(codes, same)
     ill = (weights * (codes[:, 3] == 1)[:, None]).mean(axis=0)
     # The noise of one count, as a share of the rows, up to what a sample of twenty tells.
     assert ill.std() == pytest.approx(model.deviation / np.sqrt(2) / model.rows, rel=0.6)

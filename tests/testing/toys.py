@@ -292,7 +292,6 @@ def breaches(base: type, model: type) -> dict[str, list[Any]]:
         "makes_a_release": [
             makes(
                 "Unreleased",
-                redraw=no_release,
                 redrawn_tables=no_release,
                 replicate=no_release,
             )

@@ -199,7 +199,7 @@ def sample(release: Release, rows: int, seed: int | None = None) -> Release:
         reason = release.card.get("model", {}).get("reason") or "there is none in the bundle"
         raise MethodError(f"this release has no model to draw new rows from: {reason}")
     described, replicates = without_target(release.card), release.replicate_count
-    if goes_in_parts(rows, models.weights, models.synthesizer):
+    if goes_in_parts(rows, models.weights):
         draw_block = partial(draw_part, models.synthesizer, release.schema, seed)
         return assemble_in_parts(
             draw_block(block_sizes(rows)[0], 0),

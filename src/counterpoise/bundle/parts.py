@@ -32,17 +32,17 @@ from counterpoise.weights.replicates import can_replicate_in_parts
 MADE_TOGETHER, BLOCK_ROWS = 1_000_000, 500_000
 
 
-def goes_in_parts(rows: int, weights: Any, synthesizer: Any) -> bool:
+def goes_in_parts(rows: int, weights: Any) -> bool:
     """Whether so many rows are made in parts; `weights` is a weighter, or the model of one.
 
     Methods whose replicates need all rows at once, such as networks, make them at once.
 
     >>> from counterpoise.weights import Logistic, Moments
-    >>> [goes_in_parts(2_000_000, weights, None) for weights in (Moments(), Logistic())]
+    >>> [goes_in_parts(2_000_000, weights) for weights in (Moments(), Logistic())]
     [True, False]
     """
     kind = weights if hasattr(weights, "weigh") else model_type(type(weights))
-    return rows > MADE_TOGETHER and can_replicate_in_parts(kind, synthesizer)
+    return rows > MADE_TOGETHER and can_replicate_in_parts(kind)
 
 
 def block_sizes(rows: int) -> list[int]:

@@ -81,7 +81,7 @@ def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> t
     """
     rows = min(private_rows, MADE_TOGETHER) if plan.rows is None else plan.rows
     # Of rows that are made in parts, the first block is what is drawn and held.
-    held = block_sizes(rows)[0] if goes_in_parts(rows, plan.weighter, None) else rows
+    held = block_sizes(rows)[0] if goes_in_parts(rows, plan.weighter) else rows
     schema = _guessed(plan, private_rows)
     plan = share_by_rows(plan, schema, private_rows)
     stages = [_domain(plan), _bins(plan) if plan.cells_share is None else _cells(plan)]

@@ -151,7 +151,7 @@ def carry_out(
         said("sampling", 0.5)
         rows = min(model.rows, MOST_DRAWN) if plan.rows is None else plan.rows
         released = plan.released.as_released().with_modelled(vault.schema).settled
-        in_parts = goes_in_parts(rows, plan.weighter, model)
+        in_parts = goes_in_parts(rows, plan.weighter)
         first = block_sizes(rows)[0] if in_parts else pool_rows(plan.weighter, rows, model)
         pool = draw(model, released, first, sampling_seed)
         said("weights", 0.55)

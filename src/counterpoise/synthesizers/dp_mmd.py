@@ -144,21 +144,6 @@ class DpMmdModel:
         joined = reduce(lambda left, right: left[..., None] * _aligned(right, left), parts)
         return MarginalAnswer(names, self.rows * joined.mean(axis=0), None)
 
-    def redraw(
-        self,
-        codes: np.ndarray,
-        base: np.ndarray,
-        resample: np.ndarray,
-        weights: np.ndarray,
-        generator: np.random.Generator,
-    ) -> np.ndarray:
-        """The base weights of rows, a column a replicate, as those of redrawn counts.
-
-        The counts of single columns are redrawn, and nothing else is: what the network made of the
-        noise on relations is no part of it.
-        """
-        return self.redrawn_tables(codes, resample, weights, generator).weights(codes, base)
-
     def redrawn_tables(
         self,
         codes: np.ndarray,
@@ -166,7 +151,10 @@ class DpMmdModel:
         weights: np.ndarray,
         generator: np.random.Generator,
     ) -> RedrawnTables:
-        """The redrawn tables of single columns, a column a replicate."""
+        """The redrawn tables of single columns, a column a replicate.
+
+        Nothing else is redrawn: what the network made of the noise on relations is no part of it.
+        """
         again = Remeasurement(codes, resample, weights, float(self.rows), generator)
         return redraw_columns(again, self.chances, self.deviation, nearest_chances)
 

@@ -80,17 +80,6 @@ class IndependentModel:
         values = self.rows * reduce(np.multiply.outer, chances)
         return MarginalAnswer(names, values, self.deviation if len(names) == 1 else None)
 
-    def redraw(
-        self,
-        codes: np.ndarray,
-        base: np.ndarray,
-        resample: np.ndarray,
-        weights: np.ndarray,
-        generator: np.random.Generator,
-    ) -> np.ndarray:
-        """The base weights of rows, a column a replicate, as rows of redrawn counts have them."""
-        return self.redrawn_tables(codes, resample, weights, generator).weights(codes, base)
-
     def redrawn_tables(
         self,
         codes: np.ndarray,

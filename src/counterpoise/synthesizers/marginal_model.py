@@ -94,17 +94,6 @@ class MarginalModel:
         self.schema.shape(names)
         return MarginalAnswer(names, self.graph.marginal(names), self._standard_error(names))
 
-    def redraw(
-        self,
-        codes: np.ndarray,
-        base: np.ndarray,
-        resample: np.ndarray,
-        weights: np.ndarray,
-        generator: np.random.Generator,
-    ) -> np.ndarray:
-        """The base weights of rows, a column a replicate, as rows of a refitted model have them."""
-        return self.redrawn_tables(codes, resample, weights, generator).weights(codes, base)
-
     def redrawn_tables(
         self,
         codes: np.ndarray,

@@ -14,8 +14,8 @@ mechanism a point, and one event for the bandwidth where it is to be found. With
 there are, and the guarantee is one of the limit of a chain without end, which ledger and card say.
 
 What is known of its error: the noise of the counts is no part of the points, and a choice out of a
-pool has no noise that could be drawn again, so there is no `redraw`. Weights that measure for
-themselves, such as moment weights, have replicates of their own measurement.
+pool has no noise that could be drawn again, so there is no `redrawn_tables`. Weights that measure
+for themselves, such as moment weights, have replicates of their own measurement.
 """
 
 from __future__ import annotations

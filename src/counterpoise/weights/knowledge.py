@@ -90,8 +90,8 @@ def _missed(
 ) -> np.ndarray:
     """The mean square of what a synthesizer misses by, when it is given its own model."""
     same, generator = np.ones((len(rows), REDRAWS)), np.random.default_rng(0)
-    redrawn = synthesizer.redraw(rows.codes, same, same, same[:, 0], generator)
-    redrawn = fine.redraw(redrawn, same, same[:, 0], generator)
+    tables = synthesizer.redrawn_tables(rows.codes, same, same[:, 0], generator)
+    redrawn = fine.redraw(tables.weights(rows.codes, same), same, same[:, 0], generator)
     means = redrawn.T @ values / len(rows)
     found: np.ndarray = (means**2).mean(axis=0)
     return found

@@ -56,24 +56,31 @@ class Redrawable(Protocol):
         """The (noisy, or public) number of private rows."""
         ...
 
-    def redraw(
+    def redrawn_tables(
         self,
         codes: np.ndarray,
-        base: np.ndarray,
         resample: np.ndarray,
         weights: np.ndarray,
         generator: np.random.Generator,
-    ) -> np.ndarray:
-        """The base weights of rows, a column a replicate, as those of a redrawn model.
+    ) -> Redrawn:
+        """What the model might have been, a column a replicate, as rows with these codes tell.
 
         `resample` has a fresh private sample a column, drawn from the rows with `weights`.
         """
         ...
 
 
+class Redrawn(Protocol):
+    """Models as they might have come out, a column a replicate."""
+
+    def weights(self, codes: np.ndarray, base: np.ndarray) -> np.ndarray:
+        """The base weights of rows with these codes, as rows of the redrawn models have them."""
+        ...
+
+
 def redrawable(model: Any) -> Redrawable | None:
     """A synthesizer's model, if it can be redrawn."""
-    return model if hasattr(model, "redraw") else None
+    return model if hasattr(model, "redrawn_tables") else None
 
 
 class Weighter(Protocol):

@@ -20,10 +20,9 @@ import numpy as np
 from counterpoise.arguments import real_number, seed_or_none, whole_number
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
-from counterpoise.synthesizers.redraw import RedrawnTables
 from counterpoise.weights.balance import Kept
 from counterpoise.weights.fine_cells import FineCells, RedrawnShape
-from counterpoise.weights.protocol import Redrawable, WeightModel, redrawable
+from counterpoise.weights.protocol import Redrawable, Redrawn, WeightModel, redrawable
 
 REPLICATES = 80
 # Each replicate is a column of the table; nobody's standard error needs more of them.
@@ -61,7 +60,7 @@ class Replication:
     """
 
     count: int
-    tables: RedrawnTables | None  # of the synthesizer
+    tables: Redrawn | None  # of the synthesizer
     schema: Schema | None  # of the synthesizer's rows
     shapes: tuple[RedrawnShape | None, ...]
     tilts: Tilting
@@ -82,13 +81,12 @@ class Replication:
         return self.tilts.weights(coded, base).astype(np.float32, copy=False)
 
 
-def can_replicate_in_parts(model: Any, synthesizer: Any) -> bool:
+def can_replicate_in_parts(model: Any) -> bool:
     """Whether what is drawn for the replicates of some rows serves others: see `Replication`.
 
-    The weights' model has to say so, and the synthesizer's, if it can be redrawn at all.
+    The weights' model has to say so; whatever can be redrawn can be for any rows.
     """
-    redrawn = redrawable(synthesizer) is None or hasattr(synthesizer, "redrawn_tables")
-    return redrawn and hasattr(model, "replicating")
+    return hasattr(model, "replicating")
 
 
 def replicate_weights(
@@ -142,7 +140,7 @@ def _redraw(
     synthesizer: Any,
     kept: Kept | None,
     seed: int | None,
-) -> tuple[Redraws, RedrawnTables | None, tuple[RedrawnShape | None, ...]]:
+) -> tuple[Redraws, Redrawn | None, tuple[RedrawnShape | None, ...]]:
     """What is random in the replicates of rows, and what of it the synthesizer's tables are."""
     if not hasattr(model, "weigh") or not hasattr(model, "replicate"):
         raise MethodError("model: expected the weight model that a weighter's fit returns")
@@ -171,15 +169,12 @@ def _redraw(
         resample[:, some], base[:, some] = drawn[0].T, drawn[1].T
     if kept is not None:
         base *= kept.stands_for.astype(np.float32)[:, None]
-    tables: RedrawnTables | None = None
+    tables: Redrawn | None = None
     shapes: tuple[RedrawnShape | None, ...] = ()
     if synthesizer is not None:
         codes = synthesizer.schema.encode(synthetic).codes
-        if hasattr(synthesizer, "redrawn_tables"):
-            tables = synthesizer.redrawn_tables(codes, resample, weights, generator)
-            base = tables.weights(codes, base)
-        else:
-            base = synthesizer.redraw(codes, base, resample, weights, generator)
+        tables = synthesizer.redrawn_tables(codes, resample, weights, generator)
+        base = tables.weights(codes, base)
         fine = FineCells.of(synthesizer.schema, synthetic)
         shapes = fine.redrawn(resample, weights, generator)
         base = fine.weights(base, shapes)
