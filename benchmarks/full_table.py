@@ -26,7 +26,7 @@ from scipy.special import ndtri
 from sklearn.linear_model import LogisticRegression
 
 from counterpoise import Budget, Column, Schema, Vault
-from counterpoise.curation.plan import full_table_noise
+from counterpoise.curation.best_synthesizer import full_table_noise
 from counterpoise.synthesizers import Aim, Histogram, Synthesizer
 from measures import marginal_error
 from resumed import resumed

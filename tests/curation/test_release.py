@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import counterpoise as cp
-from counterpoise.curation.plan import WEIGHTS_FRACTION, best_synthesizer, plan_release
+from counterpoise.curation.best_synthesizer import best_synthesizer
+from counterpoise.curation.plan import WEIGHTS_FRACTION, plan_release
 from counterpoise.errors import BudgetError, BundleError, MethodError, SchemaError
 from counterpoise.synthesizers import Aim
 from counterpoise.vault import Budget

@@ -226,7 +226,7 @@ class Release:
 
     def quantile(self, column: str, q: float = 0.5, by: By = None) -> Estimate | Estimates:
         """A quantile of numbers, dates or ordinal categories; the median by default."""
-        from counterpoise.analysis.estimates import quantile
+        from counterpoise.analysis.quantiles import quantile
 
         return quantile(self, column, q, by)
 
