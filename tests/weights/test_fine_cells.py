@@ -9,7 +9,7 @@ from counterpoise.schema import Column, Grouping, Schema, Shape
 from counterpoise.vault import Budget, Vault
 from counterpoise.weights import Moments, Uniform, moments
 from counterpoise.weights.features import Linear, Squares
-from counterpoise.weights.fine_cells import FineCells
+from counterpoise.weights.fine_cells import FineCells, RedrawnShape
 from counterpoise.weights.knowledge import plausible_variances
 from counterpoise.weights.replicates import replicate_weights
 from counterpoise.weights.standardise import Standardised
@@ -88,6 +88,16 @@ def test_categories_of_a_group_move_by_their_deviations():
     assert shares.mean() == pytest.approx(0.6, abs=0.01)
     expected = np.hypot(0.2 * 0.03, 0.3 * 0.02) / 0.5**2
     assert shares.std() == pytest.approx(expected, rel=0.15)
+
+
+@pytest.mark.parametrize("left", [0.0, 1e-42])
+def test_a_bin_of_which_nothing_is_left_stays_as_it_was(left):
+    """In single precision next to nothing cannot be scaled up again."""
+    fine = FineCells.of(SCHEMA, rows())
+    factors = np.array([[1.0], [1.0], [left], [1.0]])
+    base = np.ones((4000, 1), dtype=np.float32)
+    made = fine.weights(base, (RedrawnShape(factors, None),))
+    assert made == pytest.approx(np.ones((4000, 1)))
 
 
 class Steady:

@@ -76,7 +76,7 @@ def evaluate(
     >>> made = cp.release(rows, schema, 1.0, seed=1)
     >>> found = cp.evaluate(made, rows, attacks=False, workers=1)
     >>> found.worst("columns")["columns"].tolist()
-    ['age', 'ill']
+    ['ill', 'age']
     """
     seed = whole_number("seed", seed, 0, 2**32 - 1)
     attacks = truth_value("attacks", attacks)

@@ -21,6 +21,10 @@ from counterpoise.schema.shape import places_within
 from counterpoise.synthesizers.redraw import BLOCK_ROWS, add_totals, cell_totals
 from counterpoise.weights.row_blocks import slices
 
+# A bin with less than this part of its weight left is empty: single precision could not bring it
+# back.
+LEAST_LEFT = 1e-30
+
 
 @dataclass(frozen=True, eq=False)
 class RedrawnShape:
@@ -136,12 +140,13 @@ class FineColumn:
             product = self._product(base, place, factors, leaning)
             add_totals(totals, self.bins[place], base[place])
             add_totals(made, self.bins[place], product)
-        kept = np.divide(totals, made, out=np.ones_like(totals), where=made > 0).astype(base.dtype)
+        there = made > LEAST_LEFT * totals
+        kept = np.divide(totals, made, out=np.ones_like(totals), where=there).astype(base.dtype)
         for place in slices(len(base), BLOCK_ROWS):
             product = self._product(base, place, factors, leaning)
             product *= kept[self.bins[place]]
             # A bin that came out empty stays as it was.
-            np.copyto(base[place], product, where=(made > 0)[self.bins[place]])
+            np.copyto(base[place], product, where=there[self.bins[place]])
         return base
 
     def _product(
