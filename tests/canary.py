@@ -4,6 +4,7 @@ The canaries are a text, a number and a date that occur once, and row counts so 
 exact value would be recognised. `search` walks an object and all it refers to.
 """
 
+import base64
 import contextlib
 import functools
 import gc
@@ -66,13 +67,18 @@ def traces_in_text(text: str) -> list[str]:
     ]
 
 
+# Bytes written as letters and digits, in which five digits side by side are nothing but chance: in
+# the six megabytes of a long course, one time in a hundred.
+ENCODED = re.compile(rb"(?:[A-Za-z0-9+/]{4}){64,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+
+
 def traces_in_files(folder: Path) -> list[str]:
     """The canaries that any file below a folder holds, as text or as raw numbers."""
     found = []
     for file in folder.rglob("*"):
         if not file.is_file():
             continue
-        content = file.read_bytes()
+        content = ENCODED.sub(lambda run: base64.b64decode(run[0]), file.read_bytes())
         found += [f"{file.name}: {trace}" for trace in traces_in_text(content.decode("latin-1"))]
         if np.float64(NUMBER).tobytes() in content:
             found.append(f"{file.name}: number, in binary")

@@ -1,5 +1,6 @@
 """No path lets a canary out: not an object, not a file, not a log line, not an error."""
 
+import base64
 import logging
 from pathlib import Path
 
@@ -178,7 +179,16 @@ def test_weights(private_table, weights):
 def test_the_search_looks_into_archives(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", counts=np.array([1.0, canary.ILL]))
     np.savez_compressed(tmp_path / "b.npz", notes=np.array(f'{{"seen": "{canary.TEXT}"}}'))
-    assert sorted(canary.traces_in_files(tmp_path)) == ["a.npz: ill", "b.npz: text"]
+    # Encoded bytes are looked through as what they are, and not as letters.
+    hidden = b"\0" * 300 + np.float64(canary.NUMBER).tobytes()
+    (tmp_path / "journal").write_bytes(b'{"state": "' + base64.b64encode(hidden) + b'"}')
+    chance = b"A" * 400 + str(canary.ILL).encode() + b"A" * 399
+    (tmp_path / "other").write_bytes(b'{"state": "' + chance + b'"}')
+    assert sorted(canary.traces_in_files(tmp_path)) == [
+        "a.npz: ill",
+        "b.npz: text",
+        "journal: number, in binary",
+    ]
 
 
 @pytest.mark.parametrize("synthesizer", list(SYNTHESIZERS))

@@ -120,6 +120,7 @@ def plan_release(
 ) -> Plan:
     """Check a request and share the budget; the shares add up to no more than all of it.
 
+    >>> from counterpoise.schema import Column
     >>> schema = Schema([Column.boolean("ill"), Column.integer("children", 0, 7)])
     >>> plan = plan_release(schema, Budget(1.0, 1e-6), target="ill")
     >>> plan.synthesizer, plan.weighter
@@ -215,6 +216,7 @@ def plan_weigh(
     The schema has to be complete: the synthetic table was made by one that was. Bins that it
     leaves open matter only to features of cells, and are as many as `Column` takes by itself.
 
+    >>> from counterpoise.schema import Column
     >>> plan = plan_weigh(Schema([Column.boolean("ill")]), Budget(1.0, 1e-6))
     >>> plan.weights_share == plan.budget.whole
     True
