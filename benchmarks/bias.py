@@ -182,8 +182,13 @@ def one(epsilon: float, rows: int, seed: int, runs: int) -> list[dict[str, Any]]
         line = key | {"kind": kind, "name": name, "value": float(answer.value)}
         line["error"] = float(answer.standard_error or np.nan)
         line["twice"] = aimed.get(name, np.nan)
-        for way, seen in (("replicates", redrawn), ("again", again)):
+        # Replicates go a part of the way.
+        for way, seen, part in (
+            ("replicates", redrawn, release.replicate_part),
+            ("again", again, 1.0),
+        ):
             there = np.array([each[name] for each in seen if name in each])
+            there = answer.value + (there - answer.value) / part
             line |= {f"{way}_mean": there.mean(), f"{way}_spread": there.std(ddof=1)}
             line |= {f"{way}_count": len(there)}
         lines.append(line)

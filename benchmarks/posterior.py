@@ -25,6 +25,7 @@ import argparse
 import math
 import time
 import warnings
+from typing import Any
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ from scipy.stats import multivariate_normal
 import counterpoise as cp
 from counterpoise.errors import CounterpoiseWarning
 from counterpoise.weights import WEIGHTERS
+from counterpoise.weights.protocol import replicate_part
 from counterpoise.weights.replicates import replicate_weights
 from weights_report import pyplot
 
@@ -86,7 +88,9 @@ def true_weights(table: pd.DataFrame, gamma: float) -> np.ndarray:
 
 def updated(table: pd.DataFrame, weights: np.ndarray, population: int, **options):
     replicates = options.pop("replicate_weights", None)
-    card = {"population": population}
+    card: dict[str, Any] = {"population": population}
+    if replicates is not None:
+        card["replicates"] = {"count": replicates.shape[1], "part": options.pop("part")}
     release = cp.Release(table.assign(weight=weights), SCHEMA, card, replicates)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CounterpoiseWarning)
@@ -143,7 +147,12 @@ def coverage(repeats: int, gamma: float = 0.3, private_rows: int = 1000, rows: i
             "population": updated(synthetic, weights, private_rows, size="population", seed=seed),
             "combined": updated(synthetic, weights, private_rows, seed=seed),
             "combined, replicates": updated(
-                synthetic, weights, private_rows, seed=seed, replicate_weights=redrawn
+                synthetic,
+                weights,
+                private_rows,
+                seed=seed,
+                replicate_weights=redrawn,
+                part=replicate_part(model),
             ),
         }.items():
             frame = found.to_frame()

@@ -24,7 +24,8 @@ ANALYST = Path(__file__).parents[2] / "docs" / "analyst.md"
 
 
 def has_survey() -> bool:
-    command = ["Rscript", "-e", 'quit(status = !requireNamespace("survey", quietly = TRUE))']
+    has = 'all(sapply(c("survey", "jsonlite"), requireNamespace, quietly = TRUE))'
+    command = ["Rscript", "-e", f"quit(status = !{has})"]
     return (
         shutil.which("Rscript") is not None and not subprocess.run(command, check=False).returncode
     )
@@ -51,7 +52,9 @@ counts <- svyglm(age ~ ill, design, family = quasipoisson())
 say("counts", c(coef(counts), SE(counts)))
 """
 
-needs_r = pytest.mark.skipif(not has_survey(), reason="needs Rscript and R's package survey")
+needs_r = pytest.mark.skipif(
+    not has_survey(), reason="needs Rscript and R's packages survey and jsonlite"
+)
 
 
 @pytest.fixture(scope="module")
@@ -189,11 +192,14 @@ def test_the_columns_of_the_file_give_the_error_by_formula(folder):
     assert len(columns) == 30
 
     def error(statistic) -> float:
-        # svrepdesign(type = "other", scale = 1/R, rscales = 1, mse = TRUE)
+        # svrepdesign(type = "other", scale = scale, rscales = 1, mse = TRUE)
         full = statistic(rows["weight"])
-        return np.sqrt(np.mean([(statistic(rows[name]) - full) ** 2 for name in columns]))
+        return np.sqrt(scale * np.sum([(statistic(rows[name]) - full) ** 2 for name in columns]))
 
     release, known = cp.load(folder), rows["dose"].notna()
+    scale = release.card["replicates"]["scale"]
+    # These replicates go less than the whole way.
+    assert scale > 1.5 / len(columns)
     expected = {
         "age": error(lambda weight: np.average(rows["age"], weights=weight)),
         "ill": error(lambda weight: np.average(rows["ill"], weights=weight)),

@@ -39,7 +39,7 @@ def test_the_card_says_how_the_release_was_made(table, schema):
     assert not card["population_is_public"]
     assert card["rows"] == 50
     assert card["replicates"]["count"] == 4
-    assert card["replicates"]["scale"] == 0.25
+    assert card["replicates"]["scale"] == pytest.approx(0.25 / release.replicate_part**2)
     assert card["seeded"]
     assert card["model"] == {"saved": True, "reason": None}
     assert card["versions"]["numpy"] == np.__version__
@@ -167,6 +167,14 @@ def test_other_weights_come_with_a_verdict_of_their_own(table, schema, tmp_path)
     mean = other.use_weights().mean("age")
     assert mean.value == pytest.approx(np.average(kept["age"], weights=halved[150:]))
     assert mean.standard_error > 0
+    # They are made of replicates that go a part of the way, unless somebody says otherwise.
+    part = made.replicate_part
+    assert 0 < part <= 0.5 and other.replicate_part == part
+    whole = made.reweighted(halved, redrawn, part=1).use_weights()
+    assert whole.mean("age").standard_error == pytest.approx(part * mean.standard_error)
+    assert made.reweighted(halved, redrawn[:, :4]).replicate_part == 1
+    with pytest.raises(MethodError, match=r"part: expected a number from 0\.001 to 1"):
+        made.reweighted(halved, redrawn, part=0)
     size = halved.sum() ** 2 / (halved**2).sum()
     assert other.card["weights"]["effective_sample_size"] == pytest.approx(size)
     assert other.card["weights"]["reweighted"]

@@ -168,9 +168,10 @@ def test_the_sql_on_the_page_gives_the_estimate_and_its_error(folder, release):
         assert by_sex[label] == pytest.approx(own.value)
 
 
-def test_the_r_on_the_page_states_the_convention_of_the_replicates(page):
+def test_the_r_on_the_page_states_the_convention_of_the_replicates(release, page):
     shown = code(page, "r")
-    assert 'type = "other", scale = 1 / 10, rscales = rep(1, 10)' in shown
+    scale = release.card["replicates"]["scale"]
+    assert f'type = "other", scale = {scale:.6g}, rscales = rep(1, 10)' in shown
     assert "mse = TRUE" in shown
 
 

@@ -229,7 +229,7 @@ def test_the_replicates_spread_by_the_noise_of_what_was_asked():
     means = weights.T @ ask([MODEL], ROWS).features(ROWS) / len(SYNTHETIC)
     noise = model.noise_scale * model.standardised.scale[: model.standardised.asked]
     sampled = 1 / np.sqrt(len(private))
-    ratio = means.std(axis=0) / np.hypot(noise, sampled)
+    ratio = means.std(axis=0) / model.replicate_part / np.hypot(noise, sampled)
     assert ((ratio > 0.7) & (ratio < 1.6)).all()
     assert noise.min() > 0.3 * sampled
 

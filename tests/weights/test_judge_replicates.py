@@ -51,6 +51,7 @@ def test_replicates_on_enough_rows_are_fine_and_left_as_they_are():
     assert judged.columns is columns
     assert judged.verdict.level == "fine"
     assert judged.to_dict() == {
+        "part": 1.0,
         "effective_sample_sizes": [2000, 1000, 400],
         "worst_effective_sample_size": 400,
         "median_effective_sample_size": 1000,

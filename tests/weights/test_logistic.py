@@ -24,7 +24,7 @@ BUDGET = Budget(1.0, 1e-6)
 def redraws(base: np.ndarray, weights: np.ndarray, seed: int) -> Redraws:
     """Redraws in which the private rows stay as they were."""
     same = np.repeat(weights[:, None], base.shape[1], axis=1)
-    return Redraws(base, same, weights, np.random.default_rng(seed))
+    return Redraws(base, same, weights, np.ones(len(base)), np.random.default_rng(seed))
 
 
 def made(rows: int, tilt: float = 0.0, seed: int = 0) -> pd.DataFrame:

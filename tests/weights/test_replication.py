@@ -99,9 +99,29 @@ def test_tilts_of_the_same_base_weights_are_the_replicates():
     base = generator.gamma(4.0, 0.25, size=(len(first), COUNT)).astype(np.float32)
     resample = generator.gamma(4.0, 0.25, size=(len(first), COUNT)).astype(np.float32)
     own = weights.weigh(first).normalised
-    redraws = Redraws(base, resample, own, np.random.default_rng(7))
+    start = np.ones(len(first))
+    redraws = Redraws(base.copy(), resample, own, start, np.random.default_rng(7))
     made, tilts = weights.replicating(first, redraws)
     assert tilts.weights(first, base) == pytest.approx(made, rel=1e-3)
+
+
+def test_replicates_go_a_part_of_the_way_and_where_nothing_moves_are_the_weights(monkeypatch):
+    _, weights, first, _ = fitted(Mst(), Moments())
+    own = weights.weigh(first).normalised
+    still = np.repeat(own[:, None], 2, axis=1).astype(np.float32)
+    start = np.ones(len(first))
+
+    def spread(part: float) -> tuple[np.ndarray, np.ndarray]:
+        monkeypatch.setattr(type(weights), "replicate_part", part)
+        redraws = Redraws(np.ones_like(still), still.copy(), own, start, np.random.default_rng(7))
+        made = weights.replicating(first, redraws)[0]
+        ill = first["ill"].to_numpy(dtype=float) / len(first)
+        return made, made.T @ ill - own @ ill
+
+    assert spread(1e-4)[0] == pytest.approx(still, rel=0.005)
+    # As far as means are concerned, the part is all that it changes.
+    half, fifth = spread(0.5)[1] / 0.5, spread(0.2)[1] / 0.2
+    assert half == pytest.approx(fifth, abs=0.15 * np.abs(half).max())
 
 
 def test_methods_that_need_all_rows_at_once_are_known(release):

@@ -76,7 +76,7 @@ def effect(release: Release, treatment: str, outcome: str, given: str) -> Estima
     note = ""
     if part >= NOTABLE:
         note = f"{part:.0%} of the rows have next to no chance to be in one of the arms"
-    found_effect = estimate(results, note=note)
+    found_effect = estimate(design.whole_way(results), note=note)
     support = _support(release, question, table, coded)
     if support == NEVER:
         # Nothing in the release knows of the effect, and the replicates know nothing of that.

@@ -76,10 +76,12 @@ def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
     """
     design, found, grouped = Design.of(release), numbers(release, column), groups(release, by)
     # theta = sum_i w_i x_i / sum_i w_i
-    results = ratio(
-        *design.several_sums(
-            grouped.lines(found.values * found.present),
-            grouped.lines(found.present.astype(float)),
+    results = design.whole_way(
+        ratio(
+            *design.several_sums(
+                grouped.lines(found.values * found.present),
+                grouped.lines(found.present.astype(float)),
+            )
         )
     )
     measured = Measured.of_release(release)
@@ -130,7 +132,8 @@ def total(
         beyond = population * _unseen(release, column, found, design)
     # T = N sum_i w_i x_i / sum_i w_i
     everyone = np.ones((1, release.rows))
-    results = population * ratio(*design.several_sums(grouped.lines(values), everyone))
+    sums = design.several_sums(grouped.lines(values), everyone)
+    results = population * design.whole_way(ratio(*sums))
     if column is None and by is None:
         number = float(population)
         return Estimate(number, None, number, note or _no_error(release), support=MEASURED)
@@ -171,7 +174,7 @@ def proportion(
         return shares(release, design, grouped, public, found.codes, found.labels)
     present = grouped.lines((found.codes >= 0).astype(float))
     chosen, place = _is_category(release, column, category)
-    results = ratio(*design.several_sums(grouped.lines(chosen), present))
+    results = design.whole_way(ratio(*design.several_sums(grouped.lines(chosen), present)))
     whole = float(design.weights @ chosen) / float(design.weights[found.codes >= 0].sum())
     measured, needed = Measured.of_release(release), {column, *grouped.columns}
     beyond, note = _rare(public, place, measured.is_stated(needed))
@@ -202,7 +205,7 @@ def shares(
     counts, wholes = design.several_sums(
         cells.lines(np.ones(len(found))), grouped.lines((found >= 0).astype(float))
     )
-    results = ratio(counts, np.repeat(wholes, len(labels), axis=0))
+    results = design.whole_way(ratio(counts, np.repeat(wholes, len(labels), axis=0)))
     measured = Measured.of_release(release)
     is_stated = measured.is_stated(cells.columns)
     rare = [_rare(column, place, is_stated) for place in range(len(labels))] * len(grouped.labels)

@@ -210,7 +210,8 @@ def glm(
     supports = supports_of(Measured.of_release(release), read, made.recipe.layout, asked)
     supports = supports.tiled(equations)
     moves = ignorance(supports, steps / unit, information, prior_deviation)
-    results, naive, moves = results / sizes[:, None], naive / sizes, moves / sizes[:, None]
+    results = design.whole_way(results / sizes[:, None])
+    naive, moves = naive / sizes, moves / sizes[:, None]
     extra = moves @ moves.T
     return Glm(
         formula=formula,

@@ -60,10 +60,12 @@ class Learned:
     problem: None = None
 
     def factors(self, release: Release, generator: np.random.Generator, count: int) -> np.ndarray:
-        """The factors of a release's rows: by the coefficients, and by `count` draws of them."""
-        drawn = (
-            self.coefficients + (self.root @ generator.normal(size=(self.root.shape[1], count))).T
-        )
+        """The factors of a release's rows: by the coefficients, and by `count` draws of them.
+
+        The draws go as far from the coefficients as the release's replicates do from its weights.
+        """
+        moved = (self.root @ generator.normal(size=(self.root.shape[1], count))).T
+        drawn = self.coefficients + release.replicate_part * moved
         every = np.vstack([self.coefficients, drawn]).T
         coded = _coded(release, self.columns, release.table)
         found = np.concatenate(

@@ -194,7 +194,8 @@ def cross_validate(
             scores.append(_score(scorer, label, model, _take(x, test), goal[test], weights[test]))
         results.append(scores)
     by_fold = np.array(results)
-    score = replace(estimate(by_fold.mean(axis=0)), support=_support(release, target, coder))
+    scored = estimate(design.whole_way(by_fold.mean(axis=0)))
+    score = replace(scored, support=_support(release, target, coder))
     return CrossValidation(label, score, tuple(by_fold[:, 0].tolist()))
 
 

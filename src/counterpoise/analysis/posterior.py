@@ -289,6 +289,8 @@ def posterior(
     if replicates is not False and isinstance(design.replicates, np.ndarray):
         count = design.count
         modes = _replicate_modes(model, task, mode, design.replicates, sizes.used)
+        # As if the replicates went the whole way.
+        modes = mode.theta + (modes - mode.theta) / design.part
         internal = internal + spread(internal, mode.theta, modes, generator)
     if convergence.complaint:
         warn(

@@ -115,7 +115,9 @@ def _quantiles(
         grouped.lines((found.present & (found.values <= upto)).astype(float)),
         grouped.lines(found.present.astype(float)),
     ]
-    shares = ratio(*design.several_sums(*lines)) if design.count else np.full((len(own), 2), np.nan)
+    shares = np.full((len(own), 2), np.nan)
+    if design.count:
+        shares = design.whole_way(ratio(*design.several_sums(*lines)))
     members = []
     for place, each in enumerate(own):
         if each is None:

@@ -76,11 +76,12 @@ def hold_back(
     `steps` are what a coefficient of one does to the link by a step of its term, zero where there
     is no prior, as for the intercept.
     """
-    precisions = dispersion * (steps / LOOSE) ** 2
-    deviations = np.divide(LOOSE, steps, out=np.zeros(len(steps)), where=steps > 0)
+    # Of replicates that go a part of the way, all of it is that part.
+    precisions = dispersion * (steps / (design.part * LOOSE)) ** 2
+    deviations = np.divide(design.part * LOOSE, steps, out=np.zeros(len(steps)), where=steps > 0)
     held, count = list(found), 0
     for replicate, each in enumerate(found):
-        if each is not None and (np.abs(each - start) * steps).max() <= RUN_AWAY:
+        if each is not None and (np.abs(each - start) * steps).max() <= design.part * RUN_AWAY:
             continue
         # The same for a replicate every time.
         centre = start + deviations * np.random.default_rng(replicate).normal(size=len(start))

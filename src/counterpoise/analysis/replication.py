@@ -5,11 +5,13 @@ weight, with every replicate, and with no weight at all; the replicates differ f
 another private sample, other privacy noise and other synthetic rows would have made it differ.
 Their spread around the full estimate is the variance,
 
-    V = (1/R) sum_r (theta_r - theta)^2,
+    V = 1/(R p^2) sum_r (theta_r - theta)^2,
 
-which is `svrepdesign(type = "other", scale = 1/R, rscales = 1, mse = TRUE)` of R's package
-survey. Reference: K. M. Wolter, Introduction to Variance Estimation, 2007. The standard error is
-as good as the replicates are: they know the noise, not what the synthesizer left out.
+for replicates that go a part p of the way, as in Fay's method; with c = 1/(R p^2), which the card
+states, it is `svrepdesign(type = "other", scale = c, rscales = 1, mse = TRUE)` of R's package
+survey. Here every result is first brought the whole way (`Design.whole_way`), so that nobody else
+has to know p. The standard error is as good as the replicates are: they know the noise, not what
+the synthesizer left out. Reference: K. M. Wolter, Introduction to Variance Estimation, 2007.
 """
 
 from __future__ import annotations
@@ -61,6 +63,7 @@ class Design:
     weights: np.ndarray
     # In memory, or where they are read from a block of rows at a time.
     replicates: np.ndarray | StoredRows | None = None
+    part: float = 1.0  # of the way from the weight, that replicates go
 
     @classmethod
     def of(cls, release: Release) -> Design:
@@ -68,13 +71,15 @@ class Design:
         check_weights(release)
         stored = release.stored
         if stored is not None and stored.is_large:
-            return cls(stored.weights, stored if release.replicate_count else None)
+            if not release.replicate_count:
+                return cls(stored.weights)
+            return cls(stored.weights, stored, release.replicate_part)
         replicates = release.replicates
         if replicates is not None and replicates.shape[:1] != release.weights.shape:
             raise AnalysisError("replicates: expected one row for every row of the table")
         if replicates is not None and replicates.shape[1] == 0:
             replicates = None
-        return cls(release.weights, replicates)
+        return cls(release.weights, replicates, release.replicate_part)
 
     @property
     def count(self) -> int:
@@ -108,6 +113,18 @@ class Design:
                     part = part.toarray()
                 sums[:, REPLICATES] += part @ replicates
         return found
+
+    def whole_way(self, results: np.ndarray) -> np.ndarray:
+        """Statistics (any shape x (2 + R)) as if the replicates went the whole way.
+
+        >>> Design(np.ones(2), np.ones((2, 2)), part=0.5).whole_way(np.array([5.0, 5.0, 4.0, 6.0]))
+        array([5., 5., 3., 7.])
+        """
+        if self.part == 1:
+            return results
+        full = results[..., [FULL]]
+        moved = full + (results[..., REPLICATES] - full) / self.part
+        return np.concatenate([results[..., :2], moved], axis=-1)
 
     def blocks(
         self, rows: np.ndarray | None = None, beside: int = 0

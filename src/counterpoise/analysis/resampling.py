@@ -106,7 +106,7 @@ def bootstrap(
     if len({len(each) for each in results}) > 1:
         raise AnalysisError("statistic: expected it to return as many numbers for all weights")
     labels = _labels(found[0])
-    lines = np.array(results).T
+    lines = design.whole_way(np.array(results).T)
     members = [estimate(line) for line in lines]
     if labels is None:
         return members[0]

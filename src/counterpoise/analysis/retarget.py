@@ -224,7 +224,11 @@ def _with_weights(
     has_replicates = release.replicates is not None
     count = found.replicates.shape[1]
     # Both keep the margins, and so does a mixture of the two: bounding a replicate breaks none.
-    judged = judge_replicates(found.weights, found.replicates) if has_replicates else None
+    judged = (
+        judge_replicates(found.weights, found.replicates, release.replicate_part)
+        if has_replicates
+        else None
+    )
     card, made = release.card, release.card.get("weights", {})
     with np.errstate(divide="ignore"):
         weights = Weights(np.log(found.weights), reached=made.get("reached", 1.0))

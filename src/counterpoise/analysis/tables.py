@@ -104,7 +104,7 @@ def crosstab(release: Release, row: str, column: str, of: str = "all") -> Estima
     cube = counts.reshape(len(down.labels), size, -1)
     axes = {"all": (0, 1), "rows": (1,), "columns": (0,)}[of]
     results = ratio(cube, np.broadcast_to(cube.sum(axis=axes, keepdims=True), cube.shape))
-    made = [share(line) for line in results.reshape(len(labels), -1)]
+    made = [share(line) for line in design.whole_way(results).reshape(len(labels), -1)]
 
     def bounds() -> list[tuple[float, float]]:
         parts = cube[..., FULL] / cube[..., FULL].sum()
@@ -157,7 +157,7 @@ def _pairs(release: Release, columns: Sequence[str], correlation: bool) -> Estim
             if correlation and left == right:
                 found[left, right] = Estimate(1.0, None, 1.0, support=measured.of({left}))
                 continue
-            made = estimate(results, None, *ends)
+            made = estimate(design.whole_way(results), None, *ends)
             bounds = partial(_allowed, release, values[left], values[right], correlation)
             pair = {left, right}
             [found[left, right]] = with_support([made], measured, pair, bounds, linear=pair)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from counterpoise.arguments import seed_or_none, whole_number
+from counterpoise.arguments import real_number, seed_or_none, whole_number
 from counterpoise.bundle.card import (
     CHOSEN_FROM,
     describe_replicates,
@@ -39,11 +39,13 @@ from counterpoise.weights.judge_replicates import (
 )
 from counterpoise.weights.measured import describe_measured
 from counterpoise.weights.moment_model import MomentModel
-from counterpoise.weights.protocol import redrawable
+from counterpoise.weights.protocol import redrawable, replicate_part
 from counterpoise.weights.replicates import replicate_first, replicate_weights
 
 # Where the seeds of blocks begin, beyond those of other uses.
 _FIRST_BLOCK = 1000
+# Replicates that go less far from the weights are rounding errors, in single precision.
+LEAST_PART = 1e-3
 # Said of a release whose replicates know nothing of the error of its synthesizer.
 UNKNOWN_ERROR = Verdict(
     "caution",
@@ -88,7 +90,7 @@ def assemble(
             kept=kept,
             seed=seed,
         )
-        judged = judge_replicates(weights, columns)
+        judged = judge_replicates(weights, columns, replicate_part(weight_model))
     made = _described(card, found, judged, weight_model, synthesizer)
     if kept is not None:
         made[CHOSEN_FROM] = kept.pool
@@ -158,7 +160,8 @@ def assemble_in_parts(
     judged = None
     if replicates:
         effective = found.effective_sample_size
-        judged = JudgedReplicates(None, bounded.found, raw.found, effective, parts)
+        part = replicate_part(weight_model)
+        judged = JudgedReplicates(None, bounded.found, raw.found, effective, parts, part)
     made = _described(card, found, judged, weight_model, synthesizer)
     columns_or_none = stored if replicates else None
     return Release(stored, schema, made, columns_or_none, models=models, work=work)
@@ -245,7 +248,8 @@ def part(release: Release, rows: int) -> Release:
     if columns is not None and rows:
         columns = columns / columns.mean(axis=0, dtype=float).astype(columns.dtype)
     # Those of the whole were bounded where that had to be.
-    judged = None if columns is None else judge_replicates(weights, columns, bound=False)
+    part = release.replicate_part
+    judged = None if columns is None else judge_replicates(weights, columns, part, bound=False)
     made = release.card.get("weights", {})
     with np.errstate(divide="ignore"):
         found = Weights(np.log(weights), reached=made.get("reached", 1.0))
@@ -261,14 +265,24 @@ def part(release: Release, rows: int) -> Release:
 
 
 def reweighted(
-    release: Release, weights: np.ndarray, replicates: np.ndarray | None = None
+    release: Release,
+    weights: np.ndarray,
+    replicates: np.ndarray | None = None,
+    part: float | None = None,
 ) -> Release:
     """A release with other weights; the card keeps how they were first made, and judges anew."""
+    if part is not None:
+        expected = f"a number from {LEAST_PART:g} to 1"
+        part = real_number("part", part, expected, above=LEAST_PART, below=1, inclusive=True)
     rows = len(release.table)
     normalised = _averaging_to_one("weights", weights, rows, 1)
     columns = None if replicates is None else _averaging_to_one("replicates", replicates, rows, 2)
     # Replicates that somebody chose are judged, and left as they are.
-    judged = None if columns is None else judge_replicates(normalised, columns, bound=False)
+    judged = None
+    if columns is not None:
+        as_many = columns.shape[1] == release.replicate_count
+        own = release.replicate_part if as_many else 1.0
+        judged = judge_replicates(normalised, columns, part or own, bound=False)
     made = release.card.get("weights", {})
     with np.errstate(divide="ignore"):
         # Other weights make up for no more of the difference than was known to be made up for.

@@ -101,14 +101,19 @@ def protection(budget: Mapping[str, Any], person: str | None) -> str:
 def describe_replicates(count: int, found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """What the replicate weights are, in the words of survey packages; None when there are none.
 
-    `found` is what is known of them beside that, such as their effective sample sizes.
+    `found` is what is known of them beside that, such as their effective sample sizes, and the part
+    of the way from the weight that they go.
+
+    >>> describe_replicates(80, {"part": 0.5})["scale"] == 4 / 80
+    True
     """
     if count == 0:
         return None
+    found = {"part": 1.0, **(found or {})}
     return {
-        **(found or {}),
+        **found,
         "count": count,
-        "scale": 1 / count,
+        "scale": 1 / (count * found["part"] ** 2),
         "centred_on": "the full estimate",
         "variance": "scale times the sum over replicates of (estimate with the replicate's weights "
         "- estimate with the weights)^2",

@@ -85,6 +85,18 @@ class Release:
         return 0 if found is None else int(found.shape[1])
 
     @property
+    def replicate_part(self) -> float:
+        """The part of the way from the weight that replicate weights go.
+
+        What a statistic moves by with a replicate is that part of what it could well have been.
+        """
+        found = self.card.get("replicates")
+        # What is said of other replicates says nothing of these.
+        if not isinstance(found, Mapping) or found.get("count") != self.replicate_count:
+            return 1.0
+        return float(found.get("part", 1.0))
+
+    @property
     def stored(self) -> StoredRows | None:
         """The rows where they are in a file; None where they are in memory."""
         found = vars(self)["_table"]
@@ -394,15 +406,22 @@ class Release:
         card = without_target(self.card) | without_sums(self.card) | made
         return replace(self, table=table, card=card, replicates=None, models=None)
 
-    def reweighted(self, weights: np.ndarray, replicates: np.ndarray | None = None) -> Release:
+    def reweighted(
+        self,
+        weights: np.ndarray,
+        replicates: np.ndarray | None = None,
+        part: float | None = None,
+    ) -> Release:
         """The release with other weights, such as refined ones, and a new verdict on them.
 
         `weights` has a number for each row, `replicates` is rows x R or None, and each column is
-        brought to a mean of one. Without replicates there are no standard errors.
+        brought to a mean of one. Without replicates there are no standard errors. `part` is how
+        much of the way from the weights the replicates go: by default as much as the release's own
+        do, which they are taken to be made of, or all of it if they are more or fewer.
         """
         from counterpoise.bundle.assemble import reweighted
 
-        return reweighted(self, weights, replicates)
+        return reweighted(self, weights, replicates, part)
 
     def retarget(
         self,

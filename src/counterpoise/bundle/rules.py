@@ -179,6 +179,8 @@ CARD: Mapping[str, Rule] = {
     "replicates": OBJECT.or_null(),
     "replicates.count": whole(1),
     "replicates.scale": number(0),
+    # How much of the way from the weight they go; all of it in a release of an earlier version.
+    "replicates.part": number(0, 1).if_any(),
     "replicates.centred_on": TEXT,
     "replicates.variance": TEXT,
     # Kish's effective sample sizes of the replicates; a release of an earlier version has none.
@@ -237,6 +239,10 @@ def check_card(card: Any) -> None:
     for place, step in enumerate((card.get("retargeted") or {}).get("steps", ())):
         _check_step(step, f"the card: retargeted.steps.{place}")
     replicates = card["replicates"] or {}
+    if replicates:
+        squares = replicates["scale"] * replicates["count"] * replicates.get("part", 1.0) ** 2
+        if not math.isclose(squares, 1.0, rel_tol=1e-6):
+            raise BundleError("the card: replicates.scale is not that of their number and part")
     sizes = replicates.get("effective_sample_sizes")
     if sizes is not None and len(sizes) != replicates["count"]:
         raise BundleError("the card: replicates.effective_sample_sizes: expected one a replicate")

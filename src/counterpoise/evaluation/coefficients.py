@@ -62,7 +62,7 @@ def compare_coefficients(compared: Compared, target: str) -> pd.DataFrame:
         "weighted": (compared.synthetic, compared.weights, compared.replicates),
     }
     found = {
-        side: _fit(table, target, code, kept, weights, replicates)
+        side: _fit(table, target, code, kept, weights, replicates, compared.part)
         for side, (table, weights, replicates) in sides.items()
     }
     columns: dict[str, object] = {"target": [target] * len(names), "term": names}
@@ -121,6 +121,7 @@ def _fit(
     kept: np.ndarray,
     weights: np.ndarray | None,
     replicates: np.ndarray | None,
+    part: float,
 ) -> Fitted:
     rows = is_stated(table, target)
     features, outcome = split_target(table.take(rows), target)
@@ -143,7 +144,7 @@ def _fit(
     fitted, slopes = _fitted(design @ theta, is_linear)
     hessian = (design.T * (own * slopes)) @ design + ridge
     if replicates is not None and replicates.shape[1] > 1:
-        return _by_replicates(design, y - fitted, theta, hessian, ridge, replicates[rows])
+        return _by_replicates(design, y - fitted, theta, hessian, ridge, replicates[rows], part)
     scores = design * (own * (y - fitted))[:, None]
     # H^-1 (sum_i s_i s_i^T) H^-1
     spread = np.linalg.solve(hessian, scores.T)
@@ -157,12 +158,13 @@ def _by_replicates(
     hessian: np.ndarray,
     ridge: np.ndarray,
     replicates: np.ndarray,
+    part: float,
 ) -> Fitted:
     sums = replicates.sum(axis=0, dtype=float)
     gradients = design.T @ (residuals[:, None] * replicates) / sums
     # theta_r - theta = H^-1 (gradient with the replicate), one step of Newton's
     moved = np.linalg.solve(hessian, gradients - (ridge @ theta)[:, None])
-    errors = np.sqrt((moved**2).mean(axis=1))
+    errors = np.sqrt((moved**2).mean(axis=1)) / part
     return Fitted(theta, errors, multiplier(LEVEL, replicates.shape[1]))
 
 

@@ -44,6 +44,7 @@ class Compared:
     synthetic: Coded
     weights: np.ndarray
     replicates: np.ndarray | None
+    part: float  # of the way from the weights, that replicates go
     private: Coded
     holdout: Coded | None
     floor: tuple[Coded, Coded]
@@ -105,6 +106,7 @@ def compare(
         synthetic=synthetic,
         weights=release.weights.astype(float),
         replicates=release.replicates,
+        part=release.replicate_part,
         private=real,
         holdout=other,
         floor=halves if other is None else (other, real),

@@ -15,7 +15,7 @@ import pandas as pd
 from markupsafe import Markup
 from scipy import sparse
 
-from counterpoise.analysis.replication import multiplier, standard_errors
+from counterpoise.analysis.replication import Design, multiplier, standard_errors
 from counterpoise.report.charts import categories
 from counterpoise.report.histograms import Bars, find_atoms, groups, histogram
 from counterpoise.report.scales import Axis, axis_of, number_text
@@ -188,10 +188,10 @@ def _categories(
 
 def _errors(release: Release, groups: np.ndarray, count: int) -> np.ndarray:
     """Half the 95% interval of the weighted share of every group; rows of group -1 are in none."""
-    replicates = release.replicates
+    design = Design(release.weights, release.replicates, release.replicate_part)
+    replicates, number = release.replicates, design.count
     if replicates is None or not replicates.size:
         return np.full(count, np.nan)
-    number = replicates.shape[1]
     inside, whole = np.zeros((count, 2 + number)), np.zeros(2 + number)
     for start in range(0, len(groups), _BLOCK):
         rows = slice(start, start + _BLOCK)
@@ -204,7 +204,8 @@ def _errors(release: Release, groups: np.ndarray, count: int) -> np.ndarray:
         )
         inside += belongs @ both
         whole += both.sum(axis=0)
-    return multiplier(0.95, number) * standard_errors(inside / np.maximum(whole, 1e-300))
+    shares = design.whole_way(inside / np.maximum(whole, 1e-300))
+    return multiplier(0.95, number) * standard_errors(shares)
 
 
 def _numbers_said(name: str, bars: Bars) -> str:

@@ -99,7 +99,7 @@ def release_page(release: Release) -> str:
         heat=_heat(shown, found),
         relations=_changed(found),
         replicates=count,
-        snippets=Snippets(release.schema.plain, count),
+        snippets=Snippets(release.schema.plain, count, release.replicate_part),
         card=release.card,
         target=_target(release),
     )

@@ -1,9 +1,9 @@
 """How to use a release in Python, R and SQL, written out for the columns that it has.
 
 All three give the same estimate. Standard errors come from the replicate weights, by the
-convention V = (1/R) sum_r (theta_r - theta)^2, which R's package survey knows as type "other".
-Python adds what no weight of a row can carry: rows that noise hides beyond all others, and
-categories too rare to be seen.
+convention V = c sum_r (theta_r - theta)^2, which R's package survey knows as type "other"; c is
+1/R, or more where replicates go a part of the way. Python adds what no weight of a row can carry:
+rows that noise hides beyond all others, and categories too rare to be seen.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Snippets:
 
     schema: Schema
     replicates: int
+    part: float = 1.0
 
     @property
     def number(self) -> Column | None:
@@ -80,7 +81,7 @@ class Snippets:
             design = (
                 "design <- svrepdesign(\n"
                 '  data = rows, weights = ~weight, repweights = "^weight_[0-9]+$",\n'
-                f'  type = "other", scale = 1 / {self.replicates}, '
+                f'  type = "other", scale = {self._scale}, '
                 f"rscales = rep(1, {self.replicates}),\n"
                 "  combined.weights = TRUE, mse = TRUE\n)\n"
             )
@@ -93,6 +94,11 @@ class Snippets:
         if self.number is not None and self.group is not None:
             grouped = f"\nsvyby(~{name}, ~{_r(self.group.name)}, design, svymean, na.rm = TRUE)"
         return f"{opening}{design}svymean(~{name}, design, na.rm = TRUE){grouped}"
+
+    @property
+    def _scale(self) -> str:
+        """c in V = c sum_r (theta_r - theta)^2."""
+        return f"{1 / (self.replicates * self.part**2):.6g}"
 
     @property
     def sql(self) -> str:
@@ -119,7 +125,8 @@ class Snippets:
             f"  SELECT sum({weights} * {name}) / sum({weights})\n"
             f"  FROM 'synthetic.parquet' WHERE {name} IS NOT NULL\n"
             ") ON COLUMNS(*) INTO NAME weights VALUE mean)\n"
-            "SELECT whole.mean, sqrt(avg((each.mean - whole.mean) ** 2)) AS standard_error\n"
+            "SELECT whole.mean, "
+            f"sqrt({self._scale} * sum((each.mean - whole.mean) ** 2)) AS standard_error\n"
             "FROM each, (FROM each WHERE weights = 'weight') AS whole\n"
             "WHERE each.weights <> 'weight'\n"
             "GROUP BY whole.mean;"

@@ -36,7 +36,7 @@ class JudgedReplicates:
     `found` are the effective sample sizes before the bound, `sizes` those of `columns`, and
     `weight` is the effective sample size of the weight that the replicates belong to. `parts` are
     the parts that each is of itself, the rest being the weight. Those of many rows may have gone
-    to their file.
+    to their file. `part` is how much of the way from the weight all of them go.
     """
 
     columns: np.ndarray | None
@@ -44,6 +44,7 @@ class JudgedReplicates:
     found: np.ndarray
     weight: float
     parts: np.ndarray
+    part: float = 1.0
 
     @property
     def bounded(self) -> int:
@@ -93,6 +94,7 @@ class JudgedReplicates:
         if not len(self.found):
             return {}
         return {
+            "part": self.part,
             "effective_sample_sizes": self.sizes.tolist(),
             "worst_effective_sample_size": float(self.sizes.min()),
             "median_effective_sample_size": float(np.median(self.sizes)),
@@ -126,9 +128,11 @@ def effective_sizes(columns: np.ndarray) -> np.ndarray:
 
 
 def judge_replicates(
-    weights: np.ndarray, columns: np.ndarray, bound: bool = True
+    weights: np.ndarray, columns: np.ndarray, part: float = 1.0, bound: bool = True
 ) -> JudgedReplicates:
     """Replicates of these weights, each averaging to one, judged and (unless told not to) bounded.
+
+    They go this `part` of the way from the weights.
 
     >>> weights = np.ones(1000)
     >>> steady, wild = np.ones(1000), np.zeros(1000)
@@ -143,13 +147,13 @@ def judge_replicates(
     low = np.flatnonzero(found < least) if bound and len(weights) else np.empty(0, dtype=int)
     parts = np.ones(columns.shape[1])
     if not len(low):
-        return JudgedReplicates(columns, found, found, whole, parts)
+        return JudgedReplicates(columns, found, found, whole, parts, part)
     bounded, sizes = columns.copy(), found.copy()
     for place in low:
         parts[place] = _part(weights, columns[:, place].astype(np.float64), least)
     mix(weights, bounded, parts)
     sizes[low] = effective_sizes(bounded[:, low])
-    return JudgedReplicates(bounded, sizes, found, whole, parts)
+    return JudgedReplicates(bounded, sizes, found, whole, parts, part)
 
 
 def mix(weights: np.ndarray, columns: np.ndarray, parts: np.ndarray) -> None:

@@ -43,9 +43,10 @@ FIRST_ROWS = 10_000
 EXTRA_SOFTNESS = tuple(np.geomspace(200.0, 0.02, 27).tolist())
 STRIDE = 4  # how many of these are taken at a time, as long as that goes well
 SOFTER = 0.4  # what more of it is added at a time where a part of the rows misled
-# What shrinkage hides moves the means of a replicate by no more than takes half of its rows: of
-# many differences that nobody could see, rows have no more to tell.
-MOST_HIDDEN = math.log(2)
+# White means that move by h take about exp(-|h|^2) of the effective rows. What is in doubt moves
+# those of a replicate by no more than takes half of its rows, and no replicate goes further than
+# half the way: see `replicate_part`.
+MOST_MOVED, MOST_PART = math.log(2), 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,37 +146,54 @@ class MomentModel:
         """
         return self.replicating(synthetic, redraws)[0]
 
+    @property
+    def replicate_part(self) -> float:
+        """The part of the way from the weight that replicates go, for all that is random.
+
+        The doubt about many differences, each too small to be seen, moves means further in all
+        than rows can be weighted to follow.
+        """
+        moved = float(self.doubt.sum() + self.missed @ self.missed)
+        return min(MOST_PART, math.sqrt(MOST_MOVED / max(moved, MOST_MOVED)))
+
     def replicating(self, synthetic: Any, redraws: Redraws) -> tuple[np.ndarray, Tilts]:
         """The replicate weights of these rows, and the tilts by which others have theirs."""
         coded = coded_rows(self.schema, synthetic)
         rows = self.white_rows(coded)
         base = redraws.base.astype(np.float32, copy=False)
+        start = redraws.start.astype(np.float32)[:, None]
         if len(base) == 0:
-            return base, Tilts(self, np.zeros((len(self.theta), base.shape[1])), ())
-        size, count = len(self.theta), base.shape[1]
-        normal = redraws.generator.normal
+            nowhere = np.zeros((len(self.theta), base.shape[1]))
+            return base, Tilts(self, nowhere, (), ())
+        part, size, count = self.replicate_part, len(self.theta), base.shape[1]
+        pull(base, start, part)
         # m_r: the means under each replicate's base weights, zero for uniform ones; and how the
         # private means move when the private rows are drawn again
         described = describe(rows, base, redraws.resample, redraws.weights)
-        centres, sampled = described.means, described.shifts
-        noise = self.noise_scale * normal(size=(len(self.whitening.directions), count))
+        centres, sampled = described.means, part * described.shifts
+        normal = redraws.generator.normal
+        noise = part * self.noise_scale * normal(size=(len(self.whitening.directions), count))
         shifts = sampled + self.whitening.directions.T @ noise
         believed = self.trust @ (shifts - centres)
         # A white mean moves by 1 / (1 + softness) of its target.
         yielding = (1 + self.softness)[:, None]
         seen = (centres + believed / yielding).var(axis=1)
         # A mean that is not believed does not move with the private sample either.
-        hidden = np.maximum(self.doubt + sampled.var(axis=1) - seen, 0)
-        # White means that move by h take about exp(-|h|^2) of the effective rows.
-        hidden *= MOST_HIDDEN / max(float(hidden.sum()), MOST_HIDDEN)
-        # What the weights could not make up for is known to be there, and not capped.
-        spare = yielding * np.sqrt(hidden + self.missed**2)[:, None] * normal(size=(size, count))
-        targets = (self.trust @ self.differences)[:, None] + centres + believed + spare
+        hidden = np.maximum(part**2 * self.doubt + sampled.var(axis=1) - seen, 0)
+        # What the weights could not make up for is known to be there.
+        unknown = np.sqrt(hidden + (part * self.missed) ** 2)
+        spare = yielding * unknown[:, None] * normal(size=(size, count))
+        # Where nothing is drawn again, the weights' own tilt is the solution.
+        plain = describe(rows, start)
+        unmoved = tilt_many(rows, start, self.theta[:, None])
+        target = describe(rows, unmoved).means + (self.softness * self.theta)[:, None]
+        targets = target + (centres - plain.means) + (believed + self.trust @ plain.means) + spare
         # Replicates are the weights once more: each is near them.
         out, near = redraws.resample, self.theta
         made, thetas = calibrate_tilts(rows, base, targets, self.softness, described, out, near)
         held = () if self.held is None else self.held.factors(coded.codes, base, made)
-        return made, Tilts(self, thetas, held)
+        still = () if self.held is None else self.held.factors(coded.codes, start, unmoved)
+        return made_up(made, redraws.weights, unmoved), Tilts(self, thetas, held, still)
 
     def white_rows(self, rows: Coded) -> RowBlocks:
         """The rows in white coordinates and single precision; held, unless they are too many."""
@@ -247,15 +265,48 @@ class Tilts:
     model: MomentModel
     thetas: np.ndarray  # one a column
     held: tuple[np.ndarray, ...]  # factors of the cells of each held table
+    still: tuple[np.ndarray, ...]  # those where nothing is drawn again
 
     def weights(self, synthetic: Any, base: np.ndarray) -> np.ndarray:
         """The base weights of other rows, a column a replicate, tilted; each averages to one."""
         coded = coded_rows(self.model.schema, synthetic)
+        start = np.ones((len(base), 1), dtype=np.float32)
+        base = base.astype(np.float32, copy=False)
+        pull(base, start, self.model.replicate_part)
+        made = self._tilted(coded, base, self.thetas, self.held)
+        unmoved = self._tilted(coded, start, self.model.theta[:, None], self.still)
+        return made_up(made, self.model.weigh(coded).normalised, unmoved)
+
+    def _tilted(
+        self, coded: Coded, base: np.ndarray, thetas: np.ndarray, factors: tuple[np.ndarray, ...]
+    ) -> np.ndarray:
         # One pass is all there is, so nothing is gained by holding the rows.
         rows = MadeRows(coded, self.model.standardised, self.model.turn)
-        made = tilt_many(rows, base.astype(np.float32, copy=False), self.thetas)
-        held = self.model.held
-        return made if held is None else held.apply(coded.codes, made, self.held)
+        made, held = tilt_many(rows, base, thetas), self.model.held
+        return made if held is None else held.apply(coded.codes, made, factors)
+
+
+def pull(base: np.ndarray, start: np.ndarray, part: float) -> None:
+    """Base weights, a column a replicate, this part of the way from those at the start; in place.
+
+    >>> base = np.array([[2.0], [0.0]], dtype=np.float32)
+    >>> pull(base, np.ones((2, 1), dtype=np.float32), 0.5)
+    >>> base.tolist()
+    [[1.5], [0.5]]
+    """
+    base *= (part / np.maximum(base.mean(axis=0, dtype=float), 1e-300)).astype(base.dtype)
+    base += (1 - part) * start
+
+
+def made_up(made: np.ndarray, weights: np.ndarray, unmoved: np.ndarray) -> np.ndarray:
+    """Replicates less what they differ by from the weights when nothing moves; in place.
+
+    Each averages to one.
+    """
+    ratios = np.divide(weights, unmoved[:, 0], out=np.ones(len(made)), where=unmoved[:, 0] > 0)
+    made *= ratios.astype(made.dtype)[:, None]
+    made /= np.maximum(made.mean(axis=0, dtype=float), 1e-300).astype(made.dtype)
+    return made
 
 
 def _hardest(

@@ -30,12 +30,21 @@ class WeightModel(Protocol):
         ...
 
     def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
-        """The weights again, with fresh noise: a column a replicate, each averaging to one."""
+        """The weights again, with fresh noise: a column a replicate, each averaging to one.
+
+        A model may say `replicate_part`, a number up to one: its replicates then go that part of
+        the way from the weight, as in Fay's method.
+        """
         ...
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The model as named arrays, for saving without pickle; `from_arrays` is the inverse."""
         ...
+
+
+def replicate_part(model: Any) -> float:
+    """The part of the way from the weight that a model's replicates go; all of it by default."""
+    return float(getattr(model, "replicate_part", 1.0))
 
 
 class Redrawable(Protocol):

@@ -5,8 +5,9 @@ a fresh sample of as many private rows is drawn from the weighted synthetic tabl
 synthesizer's measurements and the weights' sums get the shift of that sample and fresh noise, and
 the synthetic rows are drawn again. Each replicate is a column of weights on the same rows; the
 variance of any statistic is the mean over replicates of its squared distance from the full one,
-and includes the privacy noise. This is the convention of official statistics, understood by every
-survey package.
+over the square of the part of the way that replicates go (`protocol.replicate_part`), and includes
+the privacy noise. This is the convention of official statistics, understood by every survey package
+(R. E. Fay, "Theory and application of replicate weighting for variance calculations", 1989).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Redraws:
     base: np.ndarray  # how often a row was drawn, times what a fresh synthesizer makes of it
     resample: np.ndarray  # a fresh private sample, as weights of the synthetic rows; mean one
     weights: np.ndarray  # the weights that it was drawn from; mean one
+    start: np.ndarray  # what `base` is where nothing is drawn again; mean one
     generator: np.random.Generator  # for the noise
 
 
@@ -156,7 +158,7 @@ def _redraw(
     rows = len(weights)
     if rows == 0:
         nothing = np.empty((0, count), dtype=np.float32)
-        return Redraws(nothing, nothing, weights, generator), None, ()
+        return Redraws(nothing, nothing, weights, weights, generator), None, ()
     size = max(1, min(round(population), MOST_POPULATION))
     resample = np.empty((rows, count), dtype=np.float32)
     base = np.empty((rows, count), dtype=np.float32)
@@ -167,8 +169,9 @@ def _redraw(
             drawn[0, column] = generator.multinomial(size, chances) * (rows / size)
             drawn[1, column] = _redrawn_rows(rows, generator)
         resample[:, some], base[:, some] = drawn[0].T, drawn[1].T
+    start = np.ones(rows) if kept is None else kept.stands_for
     if kept is not None:
-        base *= kept.stands_for.astype(np.float32)[:, None]
+        base *= start.astype(np.float32)[:, None]
     tables: Redrawn | None = None
     shapes: tuple[RedrawnShape | None, ...] = ()
     if synthesizer is not None:
@@ -178,7 +181,7 @@ def _redraw(
         fine = FineCells.of(synthesizer.schema, synthetic)
         shapes = fine.redrawn(resample, weights, generator)
         base = fine.weights(base, shapes)
-    return Redraws(base, resample, weights, generator), tables, shapes
+    return Redraws(base, resample, weights, start, generator), tables, shapes
 
 
 def _columns_at_once(count: int) -> Iterator[slice]:

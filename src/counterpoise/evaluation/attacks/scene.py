@@ -196,7 +196,7 @@ def certain_weights(release: Release) -> np.ndarray:
         for column in replicates.T:
             squared += (column / weights - 1.0) ** 2
         # w / (1 + c^2), which makes the least mean squared error of what is known up to c.
-        weights = weights / (1 + squared / replicates.shape[1])
+        weights = weights / (1 + squared / (replicates.shape[1] * release.replicate_part**2))
     return np.asarray(weights / weights.mean())
 
 
