@@ -25,8 +25,8 @@ import argparse
 import math
 import time
 import warnings
-from typing import Any
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
