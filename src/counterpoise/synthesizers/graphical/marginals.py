@@ -24,8 +24,9 @@ from counterpoise.synthesizers.graphical.domain import Columns
 from counterpoise.synthesizers.graphical.factor import Array, Factor, contract
 from counterpoise.synthesizers.graphical.junction_tree import JunctionTree
 
-# Tables larger than this many cells are not kept for the queries that follow.
-LARGEST_KEPT = 1 << 22
+# Tables larger than this many cells are not kept for the queries that follow, nor any once all that
+# are kept have so many together.
+LARGEST_KEPT, MOST_KEPT = 1 << 22, 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,7 @@ class Marginaliser:
     beliefs: Sequence[Array]
     _tables: dict[Columns, Factor] = field(default_factory=dict)
     _parts: dict[tuple[int, Columns, Columns], Factor] = field(default_factory=dict)
+    _cells: list[int] = field(default_factory=lambda: [0])  # of all tables that are kept
 
     def marginal(self, columns: Iterable[str]) -> Factor:
         """The probabilities of the combinations of `columns`, with the axes in some order."""
@@ -54,16 +56,24 @@ class Marginaliser:
         while (table := self._tables.get(query)) is None:
             peel = self.tree.peel(query)
             if isinstance(peel, int):
-                table = self._tables[query] = self._part(peel, query)
+                table = self._part(peel, query)
                 break
             peels.append((query, peel))
             query = peel.rest
         for asked, peel in reversed(peels):
             conditional = self._part(peel.clique, peel.columns, peel.given)
             table = contract(table, conditional, asked)
-            if table.values.size <= LARGEST_KEPT:
+            if self._has_room(table):
                 self._tables[asked] = table
         return table
+
+    def _has_room(self, table: Factor) -> bool:
+        """Whether a table is to be kept; it is counted then."""
+        size = table.values.size
+        if size > LARGEST_KEPT or self._cells[0] + size > MOST_KEPT:
+            return False
+        self._cells[0] += size
+        return True
 
     def _part(self, clique: int, columns: Columns, given: Columns = ()) -> Factor:
         """The clique's table summed to `columns`, in that order; conditional on those `given`."""
@@ -76,6 +86,6 @@ class Marginaliser:
                 among = summed.marginal(given).expand(columns)
                 values = np.divide(values, among, out=np.zeros_like(values), where=among > 0)
             known = Factor(columns, values)
-            if values.size <= LARGEST_KEPT:
+            if self._has_room(known):
                 self._parts[key] = known
         return known
