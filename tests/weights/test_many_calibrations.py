@@ -12,6 +12,7 @@ from counterpoise.weights.many_calibrations import (
     MOST_ENOUGH,
     calibrate_many,
     calibrate_tilts,
+    describe,
     tilt_many,
 )
 from counterpoise.weights.quasi_newton import MANY_TIMES
@@ -37,6 +38,27 @@ def test_many_calibrations_are_as_good_as_one_by_one():
     for column in range(6):
         expected = solved_alone(rows, base[:, column], targets[:, column], softness)
         assert found[:, column] == pytest.approx(expected, rel=0.01, abs=1e-3)
+
+
+def test_columns_may_have_a_softness_each():
+    generator = np.random.default_rng(2)
+    rows, targets = generator.normal(size=(300, 2)), np.full((2, 2), 0.4)
+    soft = np.array([[1e-4, 1.0], [1.0, 1e-4]])
+    found = calibrate_many(rows, np.ones((300, 2)), targets, soft)
+    for column in range(2):
+        alone = solved_alone(rows, np.ones(300), targets[:, column], soft[:, column])
+        assert found[:, column] == pytest.approx(alone, rel=0.02, abs=2e-3)
+
+
+def test_the_rows_that_carry_a_coordinate_are_counted_as_a_column_has_them():
+    """Ten of a thousand rows are one, the others hardly anything; the second column has two."""
+    values = np.full((1000, 1), 1e-3, dtype=np.float32)
+    values[:10] = 1.0
+    base = np.ones((1000, 2), dtype=np.float32)
+    base[2:10, 1] = 0.0
+    found = describe(HeldRows(values), base)
+    assert found.carried[0] == pytest.approx([10, 2], rel=0.01)
+    assert found.kurtosis == pytest.approx([100], rel=0.01)
 
 
 def test_rare_rows_of_very_different_base_weights_are_solved():

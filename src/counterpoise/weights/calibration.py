@@ -27,7 +27,7 @@ from counterpoise.weights.row_blocks import HeldRows, RowBlocks
 PART_ROWS, MORE_ROWS = 20_000, 50_000
 MOST_STEPS = 60
 STEPS_WITH_A_HESSIAN = 20  # before another is worked out
-GAIN = 0.1  # the part of the Newton decrement that a step may leave before that
+GAIN = 0.5  # the part of the Newton decrement that a step may leave before that
 
 
 def calibrate(
@@ -50,20 +50,20 @@ def calibrate(
     whole = _blocks(rows)
     about = MORE_ROWS if whole.is_made else PART_ROWS
     if rows.shape[0] < 2 * about:
-        return _newton(whole, target, softness, theta)
+        return _newton(whole, target, softness, theta)[0]
     part, mean = choose_part(whole, about)
     # The way from the part's own mean to the target is that of all rows from theirs.
     nearer = target - mean + tilted_mean(part, np.zeros_like(theta))
     if _dual(part, nearer, softness, theta)[0] > 0:  # where it is at zero
         theta = np.zeros_like(theta)
-    theta = _newton(part, nearer, softness, theta)
+    theta, hessian = _newton(part, nearer, softness, theta)
     # Where the part misled all the same, the Hessian of all rows is worked out, once or twice.
-    for known in (part, whole, whole):
-        _, covariance = weighted_moments(known, theta)
-        theta, converged = _descend(whole, target, softness, theta, covariance)
+    for _ in range(3):
+        theta, converged = _descend(whole, target, softness, theta, hessian)
         if converged:
             return theta
-    return _newton(whole, target, softness, theta)
+        hessian = weighted_moments(whole, theta)[1] + np.diag(softness)
+    return _newton(whole, target, softness, theta)[0]
 
 
 def effective_fraction(rows: np.ndarray | RowBlocks, theta: np.ndarray) -> float:
@@ -73,8 +73,11 @@ def effective_fraction(rows: np.ndarray | RowBlocks, theta: np.ndarray) -> float
 
 def _newton(
     rows: RowBlocks, target: np.ndarray, softness: np.ndarray, theta: np.ndarray
-) -> np.ndarray:
-    """Newton's method, with another Hessian whenever the last one brought too little."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Newton's method, its Hessian mended by what steps show, and worked out anew where that fails.
+
+    The solution, and the Hessian at the end. One takes as long as a dozen gradients.
+    """
     value, mean = _dual(rows, target, softness, theta)
     enough, rounding = _precision(rows)
     hessian, decrement = weighted_moments(rows, theta)[1] + np.diag(softness), math.inf
@@ -94,8 +97,10 @@ def _newton(
             length /= 2
         else:
             break
-        theta, value, mean = theta + length * step, tried, tried_mean
-    return theta
+        taken, change = length * step, tried_mean - mean + length * softness * step
+        theta, value, mean = theta + taken, tried, tried_mean
+        hessian = _mended(hessian, taken, change)
+    return theta, hessian
 
 
 def _descend(
@@ -103,7 +108,7 @@ def _descend(
     target: np.ndarray,
     softness: np.ndarray,
     theta: np.ndarray,
-    covariance: np.ndarray,
+    hessian: np.ndarray,
 ) -> tuple[np.ndarray, bool]:
     """The same with one Hessian, mended by what the steps show; and whether that was enough.
 
@@ -111,7 +116,6 @@ def _descend(
     tells what the Hessian should have made of it (Broyden, Fletcher, Goldfarb, Shanno), so that
     every step leaves less than the one before.
     """
-    hessian = covariance + np.diag(softness)
     value, mean = _dual(rows, target, softness, theta)
     enough, rounding = _precision(rows)
     length = 1.0

@@ -56,7 +56,7 @@ def _norms_and_mean(rows: RowBlocks) -> tuple[np.ndarray, np.ndarray]:
     for place, some in rows.raw_blocks():
         projected = some @ vectors.astype(some.dtype) - offsets
         norms[place] = np.einsum("ij,ij->i", projected, projected)
-        sums += some.sum(axis=0, dtype=float)
+        sums += np.ones(len(some), dtype=some.dtype) @ some
     if rows.turn is not None:
         sums = rows.turn.sums(sums[:, None], np.array([count]))[:, 0]
     return norms, sums / count

@@ -16,7 +16,7 @@ import numpy as np
 from counterpoise.schema import Coded
 from counterpoise.weights.fine_cells import FineCells
 from counterpoise.weights.protocol import Redrawable
-from counterpoise.weights.standardise import Standardised, chunks, spread
+from counterpoise.weights.standardise import PART_ROWS, Standardised, chunks, spread
 
 REDRAWS = 30
 MOST_ROWS = 10_000
@@ -73,11 +73,15 @@ def _unmeasured(features: Standardised, rows: Coded) -> np.ndarray:
     A feature that is far from its mean in a part p of the rows has a kurtosis of about 1 / p, and
     a mean that moves by sqrt(p) deviations when that part is doubled: the rarer, the less.
     """
+    # The rows that the coordinates are made of; what is too rare for these has none.
+    some = rows.take(spread(len(rows), PART_ROWS))
     variance, fourth = np.zeros((2, len(features.names)))
-    for chunk in chunks(rows):
-        squares = features(chunk) ** 2  # unclipped features have mean zero
-        variance += squares.sum(axis=0) / len(rows)
-        fourth += (squares**2).sum(axis=0) / len(rows)
+    for chunk in chunks(some):
+        squares = features(chunk)
+        squares *= squares  # unclipped features have mean zero
+        variance += squares.sum(axis=0) / len(some)
+        squares *= squares
+        fourth += squares.sum(axis=0) / len(some)
     kurtosis = np.maximum(
         np.maximum(fourth, np.finfo(float).tiny) / np.maximum(variance, 1e-150) ** 2,
         NORMAL_KURTOSIS,

@@ -32,6 +32,8 @@ PART_ROWS = 20_000
 # of the targets from their mean, which is what the columns are to show; within what bounds; and on
 # a part of the rows. About twice the divergence of weights.
 ENOUGH, LEAST_ENOUGH, MOST_ENOUGH, ENOUGH_OF_A_PART = 5e-4, 1e-6, 1.5e-4, 1e-3
+# What nothing is divided by.
+TINY = 1e-300
 # Less than any exponent.
 BOTTOM = np.float32(-1e30)
 
@@ -47,8 +49,9 @@ def calibrate_many(
 ) -> np.ndarray:
     """The weights for many base weights and targets at once, one a column, averaging to one.
 
-    They are in single precision, in `out` if there is such a place. What `describe` says of the
-    rows is worked out where it is not given. `start` is a theta that all are near, if one is known.
+    The softness is that of all columns, or has a column each. The weights are in single precision,
+    in `out` if there is such a place. What `describe` says of the rows is worked out where it is
+    not given. `start` is a theta that all are near, if one is known.
 
     >>> rows = np.array([[-1.0], [0.0], [1.0]])
     >>> base = np.array([[1.0, 2.0], [1.0, 0.0], [1.0, 1.0]])
@@ -77,7 +80,8 @@ def calibrate_tilts(
         return plain, np.zeros(targets.shape)
     known = describe(made, whole.base) if described is None else described
     # What hardly varies among the rows of a column, they cannot be asked to match.
-    soft = softness[:, None] + (known.variances < LEAST_SEEN)
+    own = softness[:, None] if softness.ndim == 1 else softness
+    soft = own + (known.variances < LEAST_SEEN)
     curvatures = Curvatures(np.maximum(known.variances, 0) + soft)
     thetas = (
         np.zeros(targets.shape) if start is None else np.repeat(start[:, None], base.shape[1], 1)
@@ -129,13 +133,16 @@ def tilt_many(
 class Described(NamedTuple):
     """What is to be known of rows and their base weights, from one pass over them.
 
-    The squared norm of each row; means and variances under the base weights, a column each; and
-    how far the means under other weights, a column each, are from those under given ones.
+    The squared norm of each row, and the kurtosis of each coordinate, without weights; means and
+    variances under the base weights, a column each, and how many rows carry each coordinate there;
+    and how far the means under other weights, a column each, are from those under given ones.
     """
 
     norms: np.ndarray
+    kurtosis: np.ndarray
     means: np.ndarray
     variances: np.ndarray
+    carried: np.ndarray
     shifts: np.ndarray
 
 
@@ -146,19 +153,27 @@ def describe(
     given: np.ndarray | None = None,
 ) -> Described:
     """The rows and their base weights, and if there are `others`, averaging to one, those."""
-    norms = np.empty(len(base))
-    sums, squared, shifts = np.zeros((3, rows.shape[1], base.shape[1]))
+    norms, plain = np.empty(len(base)), np.zeros((2, rows.shape[1]))
+    sums, squared, fourth, shifts = np.zeros((4, rows.shape[1], base.shape[1]))
     for place, some in rows.blocks():
         squares = some**2
         norms[place] = squares.sum(axis=1)
         sums += some.T @ base[place]
         squared += squares.T @ base[place]
+        plain[0] += squares.sum(axis=0)
+        squares *= squares
+        plain[1] += squares.sum(axis=0)
+        fourth += squares.T @ base[place] ** 2
         if others is not None and given is not None:
             moved = others[place] - given[place, None]
             shifts += some.T @ moved.astype(np.float32, copy=False)
     totals = base.sum(axis=0, dtype=float)
     means = sums / totals
-    return Described(norms, means, squared / totals - means**2, shifts / len(base))
+    kurtosis = len(base) * plain[1] / np.maximum(plain[0] ** 2, TINY)
+    # As many rows of equal weight and value: (sum b z^2)^2 / sum b^2 z^4
+    carried = squared**2 / np.maximum(fourth, TINY)
+    variances = squared / totals - means**2
+    return Described(norms, kurtosis, means, variances, carried, shifts / len(base))
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,12 +41,16 @@ LEAST_FRACTION = 0.5
 FIRST_ROWS = 10_000
 # What may be added to the softness until it is, from much to little.
 EXTRA_SOFTNESS = tuple(np.geomspace(200.0, 0.02, 27).tolist())
+NEAR = 2  # a target at which rows would stay effective if its square were as many times as large
 STRIDE = 4  # how many of these are taken at a time, as long as that goes well
 SOFTER = 0.4  # what more of it is added at a time where a part of the rows misled
 # White means that move by h take about exp(-|h|^2) of the effective rows. What is in doubt moves
 # those of a replicate by no more than takes half of its rows, and no replicate goes further than
 # half the way: see `replicate_part`.
 MOST_MOVED, MOST_PART = math.log(2), 0.5
+# As many rows of a replicate move a mean half as far as they are asked to; ten times as many,
+# nearly all the way.
+FEW_ROWS = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,17 +184,21 @@ class MomentModel:
         seen = (centres + believed / yielding).var(axis=1)
         # A mean that is not believed does not move with the private sample either.
         hidden = np.maximum(part**2 * self.doubt + sampled.var(axis=1) - seen, 0)
+        # What few rows of a replicate carry, they are asked for softly, around the released tilt:
+        # it would go to any length for means that those rows cannot have.
+        few = FEW_ROWS / np.maximum(described.carried, 1)
+        soft = self.softness[:, None] + few
         # What the weights could not make up for is known to be there.
         unknown = np.sqrt(hidden + (part * self.missed) ** 2)
-        spare = yielding * unknown[:, None] * normal(size=(size, count))
+        spare = (1 + soft) * unknown[:, None] * normal(size=(size, count))
         # Where nothing is drawn again, the weights' own tilt is the solution.
         plain = describe(rows, start)
         unmoved = tilt_many(rows, start, self.theta[:, None])
-        target = describe(rows, unmoved).means + (self.softness * self.theta)[:, None]
+        target = describe(rows, unmoved).means + soft * self.theta[:, None]
         targets = target + (centres - plain.means) + (believed + self.trust @ plain.means) + spare
         # Replicates are the weights once more: each is near them.
         out, near = redraws.resample, self.theta
-        made, thetas = calibrate_tilts(rows, base, targets, self.softness, described, out, near)
+        made, thetas = calibrate_tilts(rows, base, targets, soft, described, out, near)
         held = () if self.held is None else self.held.factors(coded.codes, base, made)
         still = () if self.held is None else self.held.factors(coded.codes, start, unmoved)
         return made_up(made, redraws.weights, unmoved), Tilts(self, thetas, held, still)
@@ -314,11 +322,17 @@ def _hardest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The least softness at which this part of the rows stays effective, and its theta.
 
-    From soft to hard, each solution the start of the next, in shorter steps where one went too far:
-    the way is short, and ends before the weights collapse, where Newton's method would be slow.
+    At once where the target is near. Else from soft to hard, each solution the start of the next,
+    in shorter steps where one went too far: the way is short, and ends before the weights collapse,
+    where Newton's method would be slow.
     """
     # What hardly varies among these rows, in white coordinates, they cannot be asked to match.
     unseen = (rows.var(axis=0) < LEAST_SEEN).astype(float)
+    # White means that move by h take about exp(-|h|^2) of the effective rows.
+    if math.exp(-NEAR * float(target @ target)) > least:
+        tried = calibrate(rows, target, own + unseen)
+        if effective_fraction(rows, tried) >= least:
+            return own, tried
     # theta is about target / softness: at the softest, next to nothing however far the target is.
     far = max(1.0, 10 * float(np.linalg.norm(target)) / EXTRA_SOFTNESS[0])
     theta, softness = np.zeros(len(own)), own + far * EXTRA_SOFTNESS[0] * loose
