@@ -190,3 +190,20 @@ def test_tilts_are_of_any_rows_and_a_block_of_them_has_the_weights_of_the_whole(
     assert again.mean(axis=0) == pytest.approx(np.ones(12), rel=1e-4)
     expected = found[some] / found[some].mean(axis=0)
     assert again == pytest.approx(expected, rel=1e-3, abs=1e-6)
+
+
+def test_rows_that_are_made_are_described_by_means_of_all_and_a_part(monkeypatch):
+    generator = np.random.default_rng(3)
+    schema = Schema([Column.continuous("x", 0, 1), Column.continuous("y", 0, 1)])
+    table = schema.encode(pd.DataFrame(generator.uniform(size=(4000, 2)), columns=["x", "y"]))
+    turn = Turn(np.full(2, 0.5), np.array([[3.0, 1.0], [0.0, 3.0]]))
+    made = MadeRows(table, lambda rows: rows.units.copy(), turn)
+    base = generator.poisson(1.0, size=(4000, 5)).astype(np.float32)
+    others, given = generator.poisson(1.0, size=(4000, 5)).astype(np.float32), np.ones(4000)
+    whole = describe(made, base, others, given)
+    monkeypatch.setattr(many_calibrations, "DESCRIBED_ROWS", 1000)
+    found = describe(made, base, others, given)
+    assert found.means == pytest.approx(whole.means, abs=1e-5)
+    assert found.shifts == pytest.approx(whole.shifts, abs=1e-5)
+    assert found.variances == pytest.approx(whole.variances, rel=0.2)
+    assert found.carried == pytest.approx(whole.carried, rel=0.2)

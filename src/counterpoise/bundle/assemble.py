@@ -88,6 +88,7 @@ def assemble(
             population=len(synthetic) if population is None else population,
             synthesizer=redrawable(synthesizer),
             kept=kept,
+            weights=weights,
             seed=seed,
         )
         judged = judge_replicates(weights, columns, replicate_part(weight_model))
@@ -140,6 +141,7 @@ def assemble_in_parts(
                 replicates,
                 population=rows if population is None else population,
                 synthesizer=redrawable(synthesizer),
+                weights=own,
                 seed=seed,
             )
             parts = judge_replicates(own, columns).parts

@@ -9,6 +9,8 @@ and whatever they are, a part that is weighted by its chances is not biased by t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from counterpoise.weights.row_blocks import HeldRows, RowBlocks
@@ -47,15 +49,26 @@ def choose_part(rows: RowBlocks, about: int) -> tuple[HeldRows, np.ndarray]:
     return HeldRows(rows.take(places), stands_for / stands_for.mean(dtype=float)), mean
 
 
+def projected_norms(rows: RowBlocks) -> Callable[[np.ndarray], np.ndarray]:
+    """What gives about the squared norm of each row, of its raw ones."""
+    size = rows.shape[1]
+    random = np.random.default_rng(0).normal(size=(size, min(PROJECTIONS, size)))
+    vectors, offsets = (random, 0.0) if rows.turn is None else rows.turn.vectors(random)
+
+    def norms(raw: np.ndarray) -> np.ndarray:
+        projected = raw @ vectors.astype(raw.dtype) - offsets
+        return np.asarray(np.einsum("ij,ij->i", projected, projected))
+
+    return norms
+
+
 def _norms_and_mean(rows: RowBlocks) -> tuple[np.ndarray, np.ndarray]:
     """About the squared norm of each row, and the mean of all, in one pass."""
     count, size = rows.shape
-    random = np.random.default_rng(0).normal(size=(size, min(PROJECTIONS, size)))
-    vectors, offsets = (random, 0.0) if rows.turn is None else rows.turn.vectors(random)
-    norms, sums = np.empty(count), np.zeros(len(vectors))
+    norms_of, norms = projected_norms(rows), np.empty(count)
+    sums = np.zeros(size if rows.turn is None else len(rows.turn.centre))
     for place, some in rows.raw_blocks():
-        projected = some @ vectors.astype(some.dtype) - offsets
-        norms[place] = np.einsum("ij,ij->i", projected, projected)
+        norms[place] = norms_of(some)
         sums += np.ones(len(some), dtype=some.dtype) @ some
     if rows.turn is not None:
         sums = rows.turn.sums(sums[:, None], np.array([count]))[:, 0]

@@ -19,15 +19,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from counterpoise.weights.chosen_rows import choose_rows
+from counterpoise.weights.chosen_rows import choose_rows, projected_norms
 from counterpoise.weights.quasi_newton import Curvatures, Valued, minimise_many
 from counterpoise.weights.row_blocks import HeldRows, RowBlocks
+from counterpoise.weights.standardise import spread
 
 # The variance of a white coordinate among a part of the rows from which they can tell of it.
 LEAST_SEEN = 0.5
 # About how many rows the solution is first looked for on; where there are fewer than twice as many,
 # all are taken.
 PART_ROWS = 20_000
+# About how many rows tell of variances, where rows are made again at every pass.
+DESCRIBED_ROWS = 50_000
 # What may be left to gain in the mean over columns, on all rows, as a part of the squared distance
 # of the targets from their mean, which is what the columns are to show; within what bounds; and on
 # a part of the rows. About twice the divergence of weights.
@@ -153,6 +156,8 @@ def describe(
     given: np.ndarray | None = None,
 ) -> Described:
     """The rows and their base weights, and if there are `others`, averaging to one, those."""
+    if rows.is_made and len(base) >= 2 * DESCRIBED_ROWS:
+        return _described_in_part(rows, base, others, given)
     norms, plain = np.empty(len(base)), np.zeros((2, rows.shape[1]))
     sums, squared, fourth, shifts = np.zeros((4, rows.shape[1], base.shape[1]))
     for place, some in rows.blocks():
@@ -174,6 +179,34 @@ def describe(
     carried = squared**2 / np.maximum(fourth, TINY)
     variances = squared / totals - means**2
     return Described(norms, kurtosis, means, variances, carried, shifts / len(base))
+
+
+def _described_in_part(
+    rows: RowBlocks, base: np.ndarray, others: np.ndarray | None, given: np.ndarray | None
+) -> Described:
+    """The same with means of all rows, which need no turned ones; a part tells of the rest."""
+    places = spread(len(base), DESCRIBED_ROWS)
+    part = describe(HeldRows(rows.take(places)), base[places])
+    turn, norms_of, norms = rows.turn, projected_norms(rows), np.empty(len(base))
+    size = rows.shape[1] if turn is None else len(turn.centre)
+    sums, shifts = np.zeros((2, size, base.shape[1]))
+    moved_totals = np.zeros(base.shape[1])
+    for place, raw in rows.raw_blocks():
+        norms[place] = norms_of(raw)
+        sums += raw.T @ base[place]
+        if others is not None and given is not None:
+            moved = (others[place] - given[place, None]).astype(np.float32, copy=False)
+            shifts += raw.T @ moved
+            moved_totals += moved.sum(axis=0, dtype=float)
+    totals = base.sum(axis=0, dtype=float)
+    if turn is not None:
+        sums, shifts = turn.sums(sums, totals), turn.sums(shifts, moved_totals)
+    return part._replace(
+        norms=norms,
+        means=sums / totals,
+        carried=part.carried * (len(base) / len(places)),
+        shifts=shifts / len(base),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,10 +192,12 @@ class MomentModel:
         unknown = np.sqrt(hidden + (part * self.missed) ** 2)
         spare = (1 + soft) * unknown[:, None] * normal(size=(size, count))
         # Where nothing is drawn again, the weights' own tilt is the solution.
-        plain = describe(rows, start)
-        unmoved = tilt_many(rows, start, self.theta[:, None])
-        target = describe(rows, unmoved).means + soft * self.theta[:, None]
-        targets = target + (centres - plain.means) + (believed + self.trust @ plain.means) + spare
+        unmoved = redraws.weights.astype(np.float32)[:, None]
+        if self.held is not None:
+            unmoved = tilt_many(rows, start, self.theta[:, None])
+        centre, mean = describe(rows, np.hstack([start, unmoved])).means.T[:, :, None]
+        targets = mean + soft * self.theta[:, None] + spare
+        targets += (centres - centre) + believed + self.trust @ centre
         # Replicates are the weights once more: each is near them.
         out, near = redraws.resample, self.theta
         made, thetas = calibrate_tilts(rows, base, targets, soft, described, out, near)

@@ -99,6 +99,7 @@ def replicate_weights(
     population: float,
     synthesizer: Redrawable | None = None,
     kept: Kept | None = None,
+    weights: np.ndarray | None = None,
     seed: int | None = None,
 ) -> np.ndarray:
     """`count` columns of weights, each averaging to one, in single precision; free.
@@ -106,9 +107,10 @@ def replicate_weights(
     `population` is the (noisy, or public) number of private rows. `synthesizer` is the model that
     the synthetic table was drawn from; without it the table is taken as given, and only the noise
     of the weights is shown. Rows that were `kept` of a pool stand for more or fewer of its rows
-    each, and are weighed for what is left.
+    each, and are weighed for what is left. `weights` are those of the rows, averaging to one, where
+    they are known already.
     """
-    redraws, _, _ = _redraw(model, synthetic, count, population, synthesizer, kept, seed)
+    redraws, _, _ = _redraw(model, synthetic, count, population, synthesizer, kept, weights, seed)
     if not len(redraws.weights):
         return redraws.base
     return model.replicate(synthetic, redraws).astype(np.float32, copy=False)
@@ -121,13 +123,16 @@ def replicate_first(
     *,
     population: float,
     synthesizer: Any = None,
+    weights: np.ndarray | None = None,
     seed: int | None = None,
 ) -> tuple[np.ndarray, Replication]:
     """The `replicate_weights` of some rows, and what gives other rows theirs.
 
     Only where `can_replicate_in_parts` says so.
     """
-    redraws, tables, shapes = _redraw(model, synthetic, count, population, synthesizer, None, seed)
+    redraws, tables, shapes = _redraw(
+        model, synthetic, count, population, synthesizer, None, weights, seed
+    )
     columns, tilts = model.replicating(synthetic, redraws)
     schema = None if synthesizer is None else synthesizer.schema
     found = Replication(redraws.base.shape[1], tables, schema, shapes, tilts)
@@ -141,6 +146,7 @@ def _redraw(
     population: float,
     synthesizer: Any,
     kept: Kept | None,
+    weights: np.ndarray | None,
     seed: int | None,
 ) -> tuple[Redraws, Redrawn | None, tuple[RedrawnShape | None, ...]]:
     """What is random in the replicates of rows, and what of it the synthesizer's tables are."""
@@ -154,7 +160,10 @@ def _redraw(
     # A stream of its own: a table sampled with the same seed must not be resampled by the numbers
     # that it was made of.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-    weights = model.weigh(synthetic).normalised if kept is None else kept.weights
+    if kept is not None:
+        weights = kept.weights
+    elif weights is None:
+        weights = model.weigh(synthetic).normalised
     rows = len(weights)
     if rows == 0:
         nothing = np.empty((0, count), dtype=np.float32)
