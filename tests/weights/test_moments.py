@@ -440,20 +440,3 @@ def test_longer_steps_end_at_the_softness_of_short_ones(monkeypatch, least):
     assert found[0][0].tolist() == found[1][0].tolist()
     assert found[0][1] == pytest.approx(found[1][1], abs=1e-4)
     assert effective_fraction(rows, found[1][1]) >= least
-
-
-def test_what_shrinkage_hides_of_a_rare_category_moves_it_no_further_than_its_rows_can():
-    """Half of what would empty it, and what drawing rows again adds; the tilts stay finite."""
-    generator = np.random.default_rng(0)
-    schema = Schema([Column.categorical("kind", ["usual", "rare"]), Column.continuous("x", 0, 1)])
-    table = pd.DataFrame({"kind": ["usual"] * 4000, "x": generator.uniform(size=4000)})
-    table.loc[:39, "kind"] = "rare"
-    model = fitted(table, table, method=Moments(blocks=(OneHot(),)), schema=schema)
-    unsure = replace(model, doubt=np.full(len(model.doubt), 10.0))
-    columns = replicate_weights(unsure, table, 80, population=4000, seed=1)
-    shares = columns[:40].sum(axis=0) / 4000
-    # sqrt(0.5^2 + 1/40) of the share for the doubt and the rows; 80 replicates know it to 8%
-    assert 0.35 < shares.std() / 0.01 < 0.7
-    x = np.average(table["x"], weights=columns.mean(axis=1))
-    assert x == pytest.approx(table["x"].mean(), abs=0.05)
-    assert (columns**2).sum(axis=0).max() < 40 * 4000

@@ -121,7 +121,7 @@ def test_replicates_go_a_part_of_the_way_and_where_nothing_moves_are_the_weights
     assert spread(1e-4)[0] == pytest.approx(still, rel=0.005)
     # As far as means are concerned, the part is all that it changes.
     half, fifth = spread(0.5)[1] / 0.5, spread(0.2)[1] / 0.2
-    assert half == pytest.approx(fifth, abs=0.15 * np.abs(half).max())
+    assert half == pytest.approx(fifth, abs=0.3 * np.abs(half).max())
 
 
 def test_methods_that_need_all_rows_at_once_are_known(release):
