@@ -201,8 +201,10 @@ class MomentModel:
         # Replicates are the weights once more: each is near them.
         out, near = redraws.resample, self.theta
         made, thetas = calibrate_tilts(rows, base, targets, soft, described, out, near)
-        held = () if self.held is None else self.held.factors(coded.codes, base, made)
-        still = () if self.held is None else self.held.factors(coded.codes, start, unmoved)
+        if self.held is None:
+            return made, Tilts(self, thetas, (), ())
+        held = self.held.factors(coded.codes, base, made)
+        still = self.held.factors(coded.codes, start, unmoved)
         return made_up(made, redraws.weights, unmoved), Tilts(self, thetas, held, still)
 
     def white_rows(self, rows: Coded) -> RowBlocks:
@@ -284,6 +286,8 @@ class Tilts:
         base = base.astype(np.float32, copy=False)
         pull(base, start, self.model.replicate_part)
         made = self._tilted(coded, base, self.thetas, self.held)
+        if self.model.held is None:
+            return made
         unmoved = self._tilted(coded, start, self.model.theta[:, None], self.still)
         return made_up(made, self.model.weigh(coded).normalised, unmoved)
 
