@@ -69,37 +69,33 @@ def test_many_candidates_are_sized_as_each_by_itself(columns):
 
 
 @pytest.mark.parametrize("structure", [*STRUCTURES.values(), *RANDOM])
-def test_every_peel_takes_a_clique_that_lies_at_the_edge_and_the_last_leaves_one_clique(structure):
+def test_every_step_toward_a_column_comes_closer_to_it(structure):
+    tree = junction_tree(*structure)
+    for column in tree.domain.columns:
+        for start in range(len(tree.cliques)):
+            if tree.roots[start] != tree.roots[tree.home[column]]:
+                continue
+            here, passed = start, {start}
+            while column not in tree.cliques[here]:
+                onward = tree.toward(here, column)
+                assert here in (tree.parents[onward], onward) or tree.parents[here] == onward
+                assert onward not in passed
+                here = onward
+                passed.add(here)
+            assert tree.toward(here, column) == here
+
+
+@pytest.mark.parametrize("structure", RANDOM)
+def test_three_columns_meet_where_no_two_of_them_share_a_branch(structure):
     tree = junction_tree(*structure)
     for columns in itertools.combinations(tree.domain.columns, 3):
-        query = tree.arrange(columns)
-        if len({tree.roots[tree.home[column]] for column in query}) > 1:
+        homes = [tree.home[column] for column in columns]
+        if len({tree.roots[home] for home in homes}) > 1:
             continue
-        peeled: set[int] = set()
-        while not isinstance(peel := tree.peel(query), int):
-            own = {column for column in query if tree.home[column] == peel.clique}
-            assert own and peel.clique not in peeled
-            assert peel.given == tree.separators[peel.clique]
-            assert set(peel.columns) == {*peel.given, *own}
-            assert set(peel.rest) == {*query, *peel.given} - own
-            # Nothing that is still asked for lies behind the clique.
-            for column in peel.rest:
-                above = tree.home[column]
-                while above > peel.clique:
-                    above = tree.parents[above]
-                assert above != peel.clique
-            peeled.add(peel.clique)
-            query = peel.rest
-        assert set(query) <= set(tree.cliques[peel])
-
-
-def test_a_query_is_peeled_where_that_leaves_the_fewest_cells():
-    domain = Domain(tuple("abcde"), (20, 30, 4, 50, 2))
-    tree = junction_tree(domain, [("a", "b", "c"), ("c", "d"), ("a", "b", "e")])
-    # Without d, c is asked for: 4 x 2 cells. Without e, a and b: 600 x 50.
-    peel = tree.peel(tree.arrange(("d", "e")))
-    assert not isinstance(peel, int)
-    assert set(peel.columns) == {"c", "d"}
+        meeting = max(tree.meeting(i, j) for i, j in itertools.combinations(homes, 2))
+        steps = [tree.toward(meeting, column) for column in columns]
+        outside = [step for step in steps if step != meeting]
+        assert len(outside) == len(set(outside))
 
 
 def _cells_by_plain_elimination(domain, cliques):

@@ -150,13 +150,10 @@ def contract(left: Factor, right: Factor, keep: Collection[str]) -> Factor:
     >>> contract(table, Factor(("b",), np.array([1.0, 0.0])), keep={"a"}).values
     array([0.1, 0.3])
     """
-    if not all(c in keep or c in right.columns for c in left.columns):
-        left = left.marginal([c for c in left.columns if c in keep or c in right.columns])
-    if not all(c in keep or c in left.columns for c in right.columns):
-        right = right.marginal([c for c in right.columns if c in keep or c in left.columns])
-    shared = [c for c in left.columns if c in right.columns]
-    batch = tuple(c for c in shared if c in keep)
-    inner = tuple(c for c in shared if c not in keep)
+    left = left.marginal([c for c in left.columns if c in keep or c in right.columns])
+    right = right.marginal([c for c in right.columns if c in keep or c in left.columns])
+    batch = tuple(c for c in left.columns if c in right.columns and c in keep)
+    inner = tuple(c for c in left.columns if c in right.columns and c not in keep)
     rows = tuple(c for c in left.columns if c not in right.columns)
     others = tuple(c for c in right.columns if c not in left.columns)
     if not inner:

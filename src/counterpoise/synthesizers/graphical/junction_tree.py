@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 from counterpoise.synthesizers.graphical.domain import Columns, Domain
 
@@ -55,9 +54,45 @@ class JunctionTree:
         return tuple(roots)
 
     @cached_property
+    def _next_clique(self) -> list[list[int]]:
+        """For each clique and each other, the neighbour of the first on the way to the second."""
+        steps = []
+        for start, above in enumerate(self.parents):
+            step: list[int] = []
+            for clique, parent in enumerate(self.parents):
+                if clique == start or parent == start:
+                    step.append(clique)
+                else:
+                    # Whatever is below a clique lies where its parent does; the rest lies above.
+                    step.append(above if parent < 0 else step[parent])
+            steps.append(step)
+        return steps
+
+    def toward(self, clique: int, column: str) -> int:
+        """The neighbour of `clique` in whose branch `column` is, or itself if it has the column.
+
+        Both have to be in one connected tree.
+        """
+        if column in self.members[clique]:
+            return clique
+        return self._next_clique[clique][self.home[column]]
+
+    def meeting(self, first: int, second: int) -> int:
+        """The deepest clique that both cliques are at or below; they are in one connected tree."""
+        while first != second:
+            # Parents stand before their children, so the later of two cannot be above the other.
+            first, second = min(first, second), self.parents[max(first, second)]
+        return first
+
+    @cached_property
     def members(self) -> list[frozenset[str]]:
         """The columns of each clique, as sets."""
         return [frozenset(clique) for clique in self.cliques]
+
+    @cached_property
+    def separator_cells(self) -> tuple[int, ...]:
+        """The number of cells of each clique's separator from its parent."""
+        return tuple(self.domain.cells(separator) for separator in self.separators)
 
     @cached_property
     def _cliques_by_cells(self) -> list[tuple[frozenset[str], int]]:
@@ -78,40 +113,6 @@ class JunctionTree:
         """The clique with the fewest cells that contains all of `columns`, if there is one."""
         wanted = frozenset(columns)
         return next((i for clique, i in self._cliques_by_cells if wanted <= clique), None)
-
-    def peel(self, query: Columns) -> Peel | int:
-        """The clique that holds all of `query`, or how to come one clique closer to such a one.
-
-        Of the cliques at the edge of the query, that one is peeled which leaves the smallest table.
-        The columns have to be of one connected tree, and in its order.
-        """
-        if (clique := self.smallest_clique(query)) is not None:
-            return clique
-        homes = {self.home[column] for column in query}
-        first = min(homes)
-        # Above another one, and so not at the edge. Parents stand before their children.
-        inner: set[int] = set()
-        for home in homes:
-            above = self.parents[home]
-            while above >= first and above not in inner:
-                inner.add(above)
-                above = self.parents[above]
-        peels = []
-        for clique in homes - inner:
-            given = self.separators[clique]
-            own = tuple(column for column in query if self.home[column] == clique)
-            rest = self.arrange({*query, *given}.difference(own))
-            peels.append(Peel(clique, given, given + own, rest))
-        return min(peels, key=lambda peel: (self.domain.cells(peel.rest), peel.clique))
-
-
-class Peel(NamedTuple):
-    """p(Q) = sum over D of p(Q without B, D) p(B | D), at a clique on the edge of the query Q."""
-
-    clique: int
-    given: Columns  # D, the separator of the clique
-    columns: Columns  # D, and B: what the query has in the clique and not above it
-    rest: Columns  # Q without B, and D
 
 
 def junction_tree(domain: Domain, cliques: Iterable[Sequence[str]]) -> JunctionTree:
