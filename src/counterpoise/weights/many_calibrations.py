@@ -136,13 +136,12 @@ def tilt_many(
 class Described(NamedTuple):
     """What is to be known of rows and their base weights, from one pass over them.
 
-    The squared norm of each row, and the kurtosis of each coordinate, without weights; means and
-    variances under the base weights, a column each, and how many rows carry each coordinate there;
-    and how far the means under other weights, a column each, are from those under given ones.
+    The squared norm of each row; means and variances under the base weights, a column each, and how
+    many rows carry each coordinate there; and how far the means under other weights, a column each,
+    are from those under given ones.
     """
 
     norms: np.ndarray
-    kurtosis: np.ndarray
     means: np.ndarray
     variances: np.ndarray
     carried: np.ndarray
@@ -158,27 +157,24 @@ def describe(
     """The rows and their base weights, and if there are `others`, averaging to one, those."""
     if rows.is_made and len(base) >= 2 * DESCRIBED_ROWS:
         return _described_in_part(rows, base, others, given)
-    norms, plain = np.empty(len(base)), np.zeros((2, rows.shape[1]))
+    norms = np.empty(len(base))
     sums, squared, fourth, shifts = np.zeros((4, rows.shape[1], base.shape[1]))
     for place, some in rows.blocks():
         squares = some**2
         norms[place] = squares.sum(axis=1)
         sums += some.T @ base[place]
         squared += squares.T @ base[place]
-        plain[0] += squares.sum(axis=0)
         squares *= squares
-        plain[1] += squares.sum(axis=0)
         fourth += squares.T @ base[place] ** 2
         if others is not None and given is not None:
             moved = others[place] - given[place, None]
             shifts += some.T @ moved.astype(np.float32, copy=False)
     totals = base.sum(axis=0, dtype=float)
     means = sums / totals
-    kurtosis = len(base) * plain[1] / np.maximum(plain[0] ** 2, TINY)
     # As many rows of equal weight and value: (sum b z^2)^2 / sum b^2 z^4
     carried = squared**2 / np.maximum(fourth, TINY)
     variances = squared / totals - means**2
-    return Described(norms, kurtosis, means, variances, carried, shifts / len(base))
+    return Described(norms, means, variances, carried, shifts / len(base))
 
 
 def _described_in_part(
