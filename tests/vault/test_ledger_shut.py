@@ -4,10 +4,12 @@ import copy
 import functools
 import json
 import math
+import os
 import pickle
 import sys
 import threading
 import time
+import warnings
 
 import attr
 import numpy as np
@@ -470,3 +472,34 @@ def test_a_copy_is_a_ledger_of_its_own(copied):
     assert len(again.spends) == 2
     with pytest.raises(BudgetError, match="private"):
         again.private = True
+
+
+def test_a_copy_of_a_vault_in_a_forked_process_answers_nothing():
+    """It would have the same budget left, and the same noise drawn ahead."""
+    schema = Schema([Column.boolean("ill")])
+    table = pd.DataFrame({"ill": [True, False] * 10})
+    with Vault(table, schema, Budget(1.0, 1e-6)) as vault:
+        share = vault.budget.whole.part(0.5)
+        vault.counts([("ill",)], share)
+        ours, theirs = os.pipe()
+        with warnings.catch_warnings():
+            # A child of a process with threads must not wait for them; this one does not.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("ignore", RuntimeWarning)
+            process = os.fork()
+        if process == 0:
+            try:
+                vault.counts([("ill",)], share)
+                os.write(theirs, b"answered")
+            except VaultError as error:
+                os.write(theirs, str(error).encode())
+            finally:
+                os._exit(0)
+        os.close(theirs)
+        with os.fdopen(ours, "rb") as pipe:
+            said = pipe.read().decode()
+        os.waitpid(process, 0)
+        assert "opened by another process" in said
+        # The one that opened it goes on.
+        vault.counts([("ill",)], share)
+        assert len(vault.ledger.spends) == 2

@@ -73,7 +73,7 @@ class Vault:
     `max_rows_per_person` rows of each person are used; else that number is the curator's promise.
     The column is never coded, counted or kept, and a row without a person is not used.
     With an `account`, or the path of one, every charge goes there first.
-    Several threads may ask; one is answered at a time.
+    Several threads may ask; one is answered at a time. A process that is forked gets no answers.
 
     >>> import pandas as pd
     >>> from counterpoise.schema import Column, Schema
@@ -119,6 +119,7 @@ class Vault:
         self._noise = Noise(seed_or_none(seed))
         self._journal = journal
         self._lock = threading.RLock()
+        self._process = os.getpid()
         self._is_looking = False
         # The last answer to `total`, which may be looked at again for nothing.
         self.counted_rows: totals_query.NoisyTotal | None = None
@@ -440,6 +441,9 @@ class Vault:
             self._storage.require_uncoded()
 
     def _require_open(self) -> None:
+        if os.getpid() != self._process:
+            # Its budget would be spent twice, and noise that was drawn ahead come twice.
+            raise VaultError("the vault was opened by another process; open one where it is asked")
         if self._open_storage is None:
             raise VaultError("the vault is closed; open another to ask more")
 
