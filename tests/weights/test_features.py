@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from counterpoise.errors import MethodError
 from counterpoise.schema import Coded, Column, Schema
+from counterpoise.schema.shape import Shape
 from counterpoise.weights.choose_features import MOST_FEATURES, choose_features
 from counterpoise.weights.features import (
     Cells,
@@ -214,6 +216,32 @@ def test_standardised_features_are_centred_of_one_scale_and_clipped():
     assert groups.to_numpy() == pytest.approx(np.ones(len(groups)))
 
 
+@EVERY_RECIPE
+def test_features_in_single_precision_are_the_same_but_for_rounding(recipe):
+    schema = Schema(
+        [
+            *make_schema(),
+            Column.categorical("ward", list("abcd"), nullable=True),
+            Column.continuous("cost", 0, 9, nullable=True),
+        ]
+    )
+    rows = any_rows(schema, 500, seed=1)
+    standardised = Standardised.over(recipe.over(rows), rows)
+    single = standardised.single(rows)
+    assert single.dtype == np.float32
+    assert single == pytest.approx(standardised(rows), abs=1e-4)
+
+
+def test_rows_that_are_spread_out_stay_so_when_some_are_taken():
+    fine = Column.continuous("x", 0, 10, bins=[0, 10])
+    column = replace(fine, shape=Shape((0.0, 1.0, 10.0), (1.0, 0.0)))
+    schema = Schema([column])
+    spread = Coded(schema, np.zeros((3, 1), np.int32), np.array([[0.0], [0.05], [0.1]])).spread()
+    assert spread.units[1, 0] == pytest.approx(0.5, abs=0.01)
+    some = spread.take(np.array([1]))
+    assert some.spread().units.tolist() == [[spread.units[1, 0]]]
+
+
 def test_standardised_features_stay_finite_where_nothing_varies():
     schema = Schema([Column.integer("k", 3, 3), Column.integer("age", 0, 99, nullable=True)])
     for count in (0, 1, 50):
@@ -277,3 +305,25 @@ def test_a_null_takes_no_part_in_products():
     products = block(rows)[:, 0]
     assert products[3:].tolist() == [0.0, 0.0]
     assert (products[[0, 2]] > 0).all()
+
+
+def test_products_of_categories_are_those_of_centred_indicators():
+    schema = Schema(
+        [
+            Column.categorical("x", list("abc"), nullable=True),
+            Column.categorical("y", list("pq"), nullable=True),
+            Column.continuous("z", 0, 1),
+        ]
+    )
+    rows = any_rows(schema, 200, seed=2)
+    [block] = PairProducts().over(rows).blocks
+    factors = {"z": rows.units[:, 2:]}
+    for position, name, cells in ((0, "x", 3), (1, "y", 2)):
+        codes = rows.codes[:, position]
+        factors[name] = (codes[:, None] == np.arange(1, cells)).astype(float)
+        factors[name][codes == cells] = block.centres[name]
+    centred = {name: values - block.centres[name] for name, values in factors.items()}
+    expected = [
+        left * right for x, y in block.pairs for left in centred[x].T for right in centred[y].T
+    ]
+    assert pytest.approx(np.array(expected), abs=1e-12) == block(rows).T

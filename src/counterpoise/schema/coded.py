@@ -57,7 +57,7 @@ class Coded:
     def take(self, rows: np.ndarray) -> Coded:
         """Some of the rows, by position or by a mask."""
         codes = np.asfortranarray(self.codes[rows])
-        return Coded(self.schema, codes, np.asfortranarray(self.units[rows]))
+        return Coded(self.schema, codes, np.asfortranarray(self.units[rows]), self.is_spread)
 
     def parts(self, rows: int) -> Iterator[Coded]:
         """So many of the rows at a time, in order, without a copy."""

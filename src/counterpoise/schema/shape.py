@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -171,6 +172,7 @@ def spread_out(column: Column, units: np.ndarray) -> np.ndarray:
         return np.asarray(np.clip((units - low) / (high - low), 0.0, 1.0))
 
 
+@lru_cache(maxsize=1024)  # asked for with every few rows
 def spread_ends(column: Column) -> tuple[float, float]:
     """Between which places of its bounds the rows of a column are spread out; all without a shape.
 

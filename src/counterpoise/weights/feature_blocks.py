@@ -195,18 +195,43 @@ class ProductsBlock:
         self.fill(rows, products)
         return products
 
+    @cached_property
+    def _centred_codes(self) -> dict[str, np.ndarray]:
+        """For each categorical column, its factor less its mean: a line a feature, a column a code.
+
+        A null is 0.
+        """
+        found = {}
+        for name, centre in self.centres.items():
+            column = self.schema[name]
+            if column.kind == "categorical":
+                table = np.eye(column.cells)[1:] - centre[:, None]
+                found[name] = np.hstack([table, np.zeros((len(table), column.size - column.cells))])
+        return found
+
     def fill(self, rows: Coded, products: np.ndarray) -> None:
-        """The features, where there is a place for them already."""
-        centred = {
-            name: _centred(rows, self._positions[name], centre)
-            for name, centre in self.centres.items()
-        }
-        place = 0
+        """The features, in the precision of the place that there is for them."""
+        centred = {name: self._centred(rows, name).astype(products.dtype) for name in self.centres}
+        places, place = products.T, 0
         for x, y in self.pairs:
-            for left in centred[x].T:
-                width = centred[y].shape[1]
-                np.multiply(left[:, None], centred[y], out=products[:, place : place + width])
-                place += width
+            left, right = centred[x], centred[y]
+            if len(right) == 1:
+                np.multiply(left, right, out=places[place : place + len(left)])
+                place += len(left)
+                continue
+            for line in left:
+                np.multiply(line, right, out=places[place : place + len(right)])
+                place += len(right)
+
+    def _centred(self, rows: Coded, name: str) -> np.ndarray:
+        """A factor less its mean, and 0 where it is null; a line a feature."""
+        position, by_code = self._positions[name], self._centred_codes.get(name)
+        if by_code is not None:
+            return np.take(by_code, rows.codes[:, position], axis=1)
+        values = rows.units[:, position] - self.centres[name]
+        if self.schema[name].null_code is not None:
+            values[_is_null(rows, position)] = 0.0
+        return values[None]
 
     def to_dict(self) -> dict[str, Any]:
         centres = {name: centre.tolist() for name, centre in self.centres.items()}
@@ -397,22 +422,6 @@ def _factor(rows: Coded, position: int) -> np.ndarray:
 def _is_null(rows: Coded, position: int) -> np.ndarray:
     nulls: np.ndarray = rows.codes[:, position] == rows.schema.columns[position].cells
     return nulls
-
-
-def _centred(rows: Coded, position: int, centre: np.ndarray) -> np.ndarray:
-    """A factor less its mean, and 0 where it is null; columns contiguous."""
-    column, codes = rows.schema.columns[position], rows.codes[:, position]
-    if column.kind != "categorical":
-        values = np.asfortranarray(_factor(rows, position) - centre)
-    else:
-        values = np.empty((len(rows), len(centre)), order="F")
-        values[:] = -centre
-        there = np.flatnonzero((codes > 0) & (codes < column.cells))
-        which = codes[there].astype(np.int64) - 1
-        values.reshape(-1, order="F")[which * len(rows) + there] = (1.0 - centre)[which]
-    if column.null_code is not None:
-        values[_is_null(rows, position)] = 0.0
-    return values
 
 
 def _factor_names(column: Column) -> list[str]:

@@ -83,12 +83,15 @@ class Features:
         """The largest norm of a row's vector."""
         return math.sqrt(sum(block.bound**2 for block in self.blocks))
 
-    def __call__(self, rows: Coded) -> np.ndarray:
+    @cached_property
+    def takes_values(self) -> bool:
+        """Whether some feature needs the values as they are, and not as they are spread out."""
+        return any(_takes_values(block) for block in self.blocks)
+
+    def __call__(self, rows: Coded, precision: type[np.floating] = np.float64) -> np.ndarray:
         """The features of each row, one row a record."""
-        if not self.blocks:
-            return np.zeros((len(rows), 0))
         spread = rows.spread()
-        made, place = np.empty((len(rows), len(self.names)), order="F"), 0
+        made, place = np.empty((len(rows), len(self.names)), precision, order="F"), 0
         for block in self.blocks:
             there = made[:, place : place + len(block.names)]
             if isinstance(block, ProductsBlock):

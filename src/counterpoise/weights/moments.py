@@ -139,7 +139,8 @@ class Moments:
         standardised = Standardised.over(features, rows, len(asked.names))
         answer = vault.sums(standardised, standardised.bound, sums_share)
         is_asked = np.arange(len(features.names)) < len(asked.names)
-        values = FeatureRows(rows, standardised, len(features.names)).held()
+        ready, size = standardised.ready(rows), len(features.names)
+        values = FeatureRows(ready, standardised.single, size).held()
         whitening = Whitening.over(
             values,
             np.repeat(np.arange(len(blocks)) + ASKED, [len(made.names) for made in blocks]),

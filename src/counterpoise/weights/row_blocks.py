@@ -14,8 +14,9 @@ import numpy as np
 
 from counterpoise.schema import Coded
 
-# Few enough that what is worked out of them stays near the processor.
-BLOCK_ROWS = 1024
+# Few enough that what is worked out of them stays near the processor; and no power of two, at which
+# the values of a row would lie where they drive each other out of it.
+BLOCK_ROWS = 1000
 # Above this many numbers, rows are made again at every pass.
 MOST_HELD = 150_000_000
 

@@ -22,8 +22,9 @@ import numpy as np
 from counterpoise.schema import Coded
 from counterpoise.weights.features import Features
 
-# Few enough that the features of them stay near the processor.
-CHUNK_ROWS = 1024
+# Few enough that the features of them stay near the processor; and no power of two, at which the
+# values of a row would lie where they drive each other out of it.
+CHUNK_ROWS = 1000
 # About how many synthetic rows tell of scales and covariances, where there are twice as many.
 PART_ROWS = 30_000
 # This part of the synthetic rows has features that are not clipped.
@@ -83,14 +84,28 @@ class Standardised:
 
     def __call__(self, rows: Coded) -> np.ndarray:
         """The features of each row, no longer than the bound."""
-        values = self.features(rows)
-        values -= self.centre
-        values *= 1 / self.scale
+        return self._made(rows, np.float64)
+
+    def single(self, rows: Coded) -> np.ndarray:
+        """The same in single precision, in half the time: for synthetic rows, gone through often.
+
+        The bound then holds up to rounding.
+        """
+        return self._made(rows, np.float32)
+
+    def _made(self, rows: Coded, precision: type[np.floating]) -> np.ndarray:
+        values = self.features(rows, precision)
+        values -= self.centre.astype(precision)
+        values *= (1 / self.scale).astype(precision)
         if np.isfinite(self.bound):
             rest = math.sqrt(max(self.bound**2 - self.asked_bound**2, 0.0))
             _cut(values[:, : self.asked], self.asked_bound)
             _cut(values[:, self.asked :], rest)
         return values
+
+    def ready(self, rows: Coded) -> Coded:
+        """The same rows, in the form in which they are quickest gone through more than once."""
+        return rows if self.features.takes_values else rows.spread()
 
     def _part_norms(self, rows: Coded) -> np.ndarray:
         """For each row, the norm of what was asked for, and that of the rest."""
@@ -121,7 +136,7 @@ def _cut(values: np.ndarray, bound: float) -> None:
     if (norms > bound).any():
         # A hair shorter than the bound, so that it holds whatever the rounding.
         factors = np.where(norms > bound, bound * (1 - 1e-12) / np.maximum(norms, bound), 1.0)
-        values *= factors[:, None]
+        values *= factors.astype(values.dtype)[:, None]
 
 
 def _norms(values: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ means of different coordinates can be matched without disturbing each other.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,20 +43,26 @@ class Whitening:
         The mean is that of all rows, and white is a part of them that is large enough to tell.
         """
         centre, variances = rows.means_and_variances()
-        some = rows.take(spread(len(rows), PART_ROWS))
-        own, second = some.mean(axis=0, dtype=float), np.zeros((len(centre), len(centre)))
-        for part in slices(len(some)):
-            second += some[part].T @ some[part]
-        covariance = second / max(1, len(some)) - np.outer(own, own)
+        places = spread(len(rows), PART_ROWS)
+
+        def some() -> Iterator[np.ndarray]:
+            # A few at a time, twice: there is no need to have all of them together.
+            return (rows.take(places[part]) for part in slices(len(places)))
+
+        own, second = np.zeros(len(centre)), np.zeros((len(centre), len(centre)))
+        for values in some():
+            own += values.sum(axis=0, dtype=float) / len(places)
+            second += values.T @ values
+        covariance = second / max(1, len(places)) - np.outer(own, own)
         shown = np.diag(covariance) >= LEAST_SHOWN * variances
         order = np.argsort(ranks, kind="stable")
         kept, directions = _turned(covariance, order[shown[order]])
         fourth, turn = np.zeros(len(kept)), Turn(own, directions)
-        for part in slices(len(some)):
-            squares = turn.rows(some[part]) ** 2
+        for values in some():
+            squares = turn.rows(values) ** 2
             fourth += np.einsum("ij,ij->j", squares, squares)
         # Rows that carry a coordinate: N / kurtosis = N (sum z^2)^2 / (n sum z^4) of n rows
-        carried = len(rows) * len(some) >= LEAST_ROWS * fourth
+        carried = len(rows) * len(places) >= LEAST_ROWS * fourth
         return cls(centre, directions[:, carried], blocks[kept][carried])
 
 
