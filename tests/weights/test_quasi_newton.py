@@ -53,6 +53,22 @@ def test_what_was_learned_of_curvatures_spares_passes_on_functions_nearly_the_sa
     assert len(again) < 0.7 * len(fresh)
 
 
+def test_a_hessian_that_all_columns_are_near_spares_passes():
+    [common], _ = stiff(12, 1, seed=3)
+    generator = np.random.default_rng(4)
+    # Each column has the common Hessian on scales of its own, which only its diagonal tells of.
+    scales = np.exp(generator.normal(size=(12, 4)))
+    hessians = scales.T[:, :, None] * common * scales.T[:, None, :]
+    diagonals = np.stack([np.diag(each) for each in hessians], axis=1)
+    minima, near, far = generator.normal(size=(12, 4)), list[int](), list[int]()
+    curvatures = Curvatures(diagonals, common)
+    found = minimise_many(quadratic(hessians, minima, near), 0 * minima, curvatures, 1e-6)
+    assert found == pytest.approx(minima, abs=1e-2)
+    minimise_many(quadratic(hessians, minima, far), 0 * minima, Curvatures(diagonals), 1e-6)
+    # One step is all the way, but for single precision.
+    assert len(near) <= 3 < len(far)
+
+
 def test_steps_that_go_up_are_shortened_and_exponentials_are_survived():
     """From far on the flat side, a step by the curvature there is far too long."""
 

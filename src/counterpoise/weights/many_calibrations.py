@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from counterpoise.weights.calibration import weighted_moments
 from counterpoise.weights.chosen_rows import choose_rows, projected_norms
 from counterpoise.weights.quasi_newton import Curvatures, Valued, minimise_many
 from counterpoise.weights.row_blocks import HeldRows, RowBlocks
@@ -26,9 +27,9 @@ from counterpoise.weights.standardise import spread
 
 # The variance of a white coordinate among a part of the rows from which they can tell of it.
 LEAST_SEEN = 0.5
-# About how many rows the solution is first looked for on; where there are fewer than twice as many,
-# all are taken.
-PART_ROWS = 20_000
+# About how many rows the solution is first looked for on, and where rows are made at every pass, so
+# that a larger part of them spares some; where there are fewer than twice as many, all are taken.
+PART_ROWS, MORE_ROWS = 10_000, 60_000
 # About how many rows tell of variances, where rows are made again at every pass.
 DESCRIBED_ROWS = 50_000
 # What may be left to gain in the mean over columns, on all rows, as a part of the squared distance
@@ -85,12 +86,11 @@ def calibrate_tilts(
     # What hardly varies among the rows of a column, they cannot be asked to match.
     own = softness[:, None] if softness.ndim == 1 else softness
     soft = own + (known.variances < LEAST_SEEN)
-    curvatures = Curvatures(np.maximum(known.variances, 0) + soft)
-    thetas = (
-        np.zeros(targets.shape) if start is None else np.repeat(start[:, None], base.shape[1], 1)
-    )
+    near = np.zeros(size) if start is None else start
+    thetas = np.repeat(near[:, None], base.shape[1], 1)
     apart = float(targets.var(axis=1).sum())
-    part = whole.part(known.norms, PART_ROWS)
+    part = whole.part(known.norms, MORE_ROWS if made.is_made else PART_ROWS)
+    curvatures = _curvatures(part, near, known.variances, soft)
     if len(part.base) < count:
         # The way from the base weights' means to the target is that of all rows.
         target = targets - known.means + describe(part.rows, part.base).means
@@ -99,6 +99,20 @@ def calibrate_tilts(
     enough = float(np.clip(ENOUGH * apart, LEAST_ENOUGH, MOST_ENOUGH))
     thetas = minimise_many(whole.dual(targets, soft), thetas, curvatures, enough)
     return tilt_many(made, whole.base, thetas, out), thetas
+
+
+def _curvatures(
+    part: _Weighted, near: np.ndarray, variances: np.ndarray, soft: np.ndarray
+) -> Curvatures:
+    """What is known of the Hessians, covariance + softness, before the first step.
+
+    At a theta that all columns are near, of the mean of their base weights; and for each column its
+    own variances, which differ from those of the mean there about as they do under base weights.
+    """
+    covariance = weighted_moments(part.in_mean(), near)[1]
+    tilted = np.diag(covariance) / np.maximum(variances.mean(axis=1), LEAST_SEEN)
+    diagonals = np.maximum(variances * tilted[:, None], 0) + soft
+    return Curvatures(diagonals, covariance + np.diag(soft.mean(axis=1)))
 
 
 def tilt_many(
@@ -177,6 +191,21 @@ def describe(
     return Described(norms, means, variances, carried, shifts / len(base))
 
 
+def means_under(rows: RowBlocks, weights: np.ndarray) -> np.ndarray:
+    """The means of the rows under weights, a column each.
+
+    >>> rows = HeldRows(np.array([[0.0], [1.0]], dtype=np.float32))
+    >>> means_under(rows, np.array([[3.0, 1.0], [1.0, 1.0]])).tolist()
+    [[0.25, 0.5]]
+    """
+    size = rows.shape[1] if rows.turn is None else len(rows.turn.centre)
+    sums, totals = np.zeros((size, weights.shape[1])), weights.sum(axis=0, dtype=float)
+    for place, raw in rows.raw_blocks():
+        sums += raw.T @ weights[place].astype(raw.dtype, copy=False)
+    found: np.ndarray = (sums if rows.turn is None else rows.turn.sums(sums, totals)) / totals
+    return found
+
+
 def _described_in_part(
     rows: RowBlocks, base: np.ndarray, others: np.ndarray | None, given: np.ndarray | None
 ) -> Described:
@@ -218,6 +247,12 @@ class _Weighted:
             return self
         places, scale = choose_rows(norms, about)
         return _Weighted(HeldRows(self.rows.take(places)), self.base[places] * scale[:, None])
+
+    def in_mean(self) -> HeldRows:
+        """The rows in memory, with the means of their base weights."""
+        rows = self.rows if isinstance(self.rows, HeldRows) else None
+        values = self.rows.take(np.arange(len(self.base))) if rows is None else rows.values
+        return HeldRows(values, self.base.mean(axis=1, dtype=float))
 
     def dual(
         self, targets: np.ndarray, soft: np.ndarray

@@ -24,6 +24,7 @@ from counterpoise.weights.many_calibrations import (
     LEAST_SEEN,
     calibrate_tilts,
     describe,
+    means_under,
     tilt_many,
 )
 from counterpoise.weights.protocol import coded_rows
@@ -76,8 +77,9 @@ class MomentModel:
 
     def weigh(self, synthetic: Any) -> Weights:
         """The weights of rows from the same synthesizer; free."""
-        rows = coded_rows(self.schema, synthetic)
-        parts = [self.standardised(chunk) @ self.tilt for chunk in chunks(rows)]
+        rows = self.standardised.ready(coded_rows(self.schema, synthetic))
+        # In double precision, so that a row weighs the same whatever rows are beside it.
+        parts = [self.standardised.single(chunk) @ self.tilt for chunk in chunks(rows)]
         log_weights = np.concatenate([np.empty(0), *parts])
         if self.held is not None:
             log_weights += self.held.log_factors(rows.codes)
@@ -162,7 +164,7 @@ class MomentModel:
 
     def replicating(self, synthetic: Any, redraws: Redraws) -> tuple[np.ndarray, Tilts]:
         """The replicate weights of these rows, and the tilts by which others have theirs."""
-        coded = coded_rows(self.schema, synthetic)
+        coded = self.standardised.ready(coded_rows(self.schema, synthetic))
         rows = self.white_rows(coded)
         base = redraws.base.astype(np.float32, copy=False)
         start = redraws.start.astype(np.float32)[:, None]
@@ -192,10 +194,12 @@ class MomentModel:
         unknown = np.sqrt(hidden + (part * self.missed) ** 2)
         spare = (1 + soft) * unknown[:, None] * normal(size=(size, count))
         # Where nothing is drawn again, the weights' own tilt is the solution.
-        unmoved = redraws.weights.astype(np.float32)[:, None]
+        unmoved = redraws.weights[:, None]
         if self.held is not None:
-            unmoved = tilt_many(rows, start, self.theta[:, None])
-        centre, mean = describe(rows, np.hstack([start, unmoved])).means.T[:, :, None]
+            unmoved = unmoved * np.exp(-self.held.log_factors(coded.codes))[:, None]
+            unmoved /= unmoved.mean()
+        unmoved = unmoved.astype(np.float32)
+        centre, mean = means_under(rows, np.hstack([start, unmoved])).T[:, :, None]
         targets = mean + soft * self.theta[:, None] + spare
         targets += (centres - centre) + believed + self.trust @ centre
         # Replicates are the weights once more: each is near them.
@@ -209,7 +213,7 @@ class MomentModel:
 
     def white_rows(self, rows: Coded) -> RowBlocks:
         """The rows in white coordinates and single precision; held, unless they are too many."""
-        made = MadeRows(rows, self.standardised, self.turn)
+        made = MadeRows(self.standardised.ready(rows), self.standardised.single, self.turn)
         return made if len(rows) * len(self.theta) > MOST_HELD else made.held()
 
     def white(self, rows: Coded) -> np.ndarray:
@@ -281,7 +285,7 @@ class Tilts:
 
     def weights(self, synthetic: Any, base: np.ndarray) -> np.ndarray:
         """The base weights of other rows, a column a replicate, tilted; each averages to one."""
-        coded = coded_rows(self.model.schema, synthetic)
+        coded = self.model.standardised.ready(coded_rows(self.model.schema, synthetic))
         start = np.ones((len(base), 1), dtype=np.float32)
         base = base.astype(np.float32, copy=False)
         pull(base, start, self.model.replicate_part)
@@ -295,7 +299,7 @@ class Tilts:
         self, coded: Coded, base: np.ndarray, thetas: np.ndarray, factors: tuple[np.ndarray, ...]
     ) -> np.ndarray:
         # One pass is all there is, so nothing is gained by holding the rows.
-        rows = MadeRows(coded, self.model.standardised, self.model.turn)
+        rows = MadeRows(coded, self.model.standardised.single, self.model.turn)
         made, held = tilt_many(rows, base, thetas), self.model.held
         return made if held is None else held.apply(coded.codes, made, factors)
 

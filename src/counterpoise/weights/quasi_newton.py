@@ -3,15 +3,17 @@
 Every pass works out the values and gradients of all columns that are still on their way, in one go,
 which for tilts is two products of matrices. What a step did to the gradient tells of the curvature
 along it (Broyden, Fletcher, Goldfarb, Shanno, with the two loops of Nocedal and Wright 2006,
-chapter 7), so that no Hessian is needed. A column whose step went up tries a shorter one in the
-next pass, while the others go on. What was learned of the curvatures can be kept, for functions
-that are nearly the same: those of more rows.
+chapter 7), so that no column needs a Hessian of its own: one that is about that of all of them is a
+good start. A column whose step went up tries a shorter one in the next pass, while the others go
+on. What was learned of the curvatures can be kept, for functions that are nearly the same: those of
+more rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -38,15 +40,27 @@ class Valued(NamedTuple):
 
 @dataclass(eq=False)
 class Curvatures:
-    """What is known of the Hessians of all columns: their diagonals, and what steps showed.
+    """What is known of the Hessians of all columns: diagonals, one for all, and what steps showed.
 
     In single precision, as a step is no better than the passes that it is made of.
     """
 
     diagonals: np.ndarray
+    common: np.ndarray | None = None  # about the Hessian of every column, but for its diagonal
     steps: list[np.ndarray] = field(default_factory=list)
     changes: list[np.ndarray] = field(default_factory=list)  # of the gradients
     inverses: list[np.ndarray] = field(default_factory=list)  # of step.change; 0 for no step
+
+    @cached_property
+    def _scales(self) -> np.ndarray:
+        """What makes the diagonals of the columns' Hessians of those of the common inverse."""
+        own = np.ones(len(self.diagonals)) if self.common is None else np.diag(self.common)
+        found: np.ndarray = np.sqrt(own[:, None] / self.diagonals).astype(np.float32)
+        return found
+
+    @cached_property
+    def _inverse(self) -> np.ndarray | None:
+        return None if self.common is None else np.linalg.inv(self.common).astype(np.float32)
 
     def learn(self, which: np.ndarray, steps: np.ndarray, changes: np.ndarray) -> None:
         """Remember what steps of some columns did to their gradients; zero is no step."""
@@ -81,7 +95,11 @@ class Curvatures:
         for step, change, inverse in reversed(known):
             factors.append(inverse * np.einsum("ij,ij->j", step, found))
             found -= factors[-1] * change
-        found /= some(self.diagonals).astype(np.float32)
+        # S C^-1 S: the common inverse, with the diagonal of each column
+        scales = some(self._scales)
+        found *= scales
+        found = found if self._inverse is None else self._inverse @ found
+        found *= scales
         for (step, change, inverse), factor in zip(known, reversed(factors), strict=True):
             found += (factor - inverse * np.einsum("ij,ij->j", change, found)) * step
         return found.astype(float)
