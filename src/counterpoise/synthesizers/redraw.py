@@ -16,8 +16,8 @@ from scipy import sparse
 
 # Tables of few columns agree after a sweep or two.
 SWEEPS = 2
-# Few enough that what is worked out of them stays near the processor.
-BLOCK_ROWS = 2048
+# So many that what has to be done for every block, and every cell of it, hardly counts.
+BLOCK_ROWS = 16_384
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def _totals(tables: Sequence[tuple[np.ndarray, int]], weights: np.ndarray) -> li
 def add_totals(totals: np.ndarray, cells: np.ndarray, weights: np.ndarray) -> None:
     """Add the weights of a block of rows to the totals of their cells.
 
-    The sums of so few rows are good enough in the precision of the weights.
+    The sums of one block are good enough in the precision of the weights.
     """
     ones, ends = np.ones(len(cells), dtype=weights.dtype), np.arange(len(cells) + 1)
     indicators = sparse.csc_array((ones, cells, ends), shape=(len(totals), len(cells)))

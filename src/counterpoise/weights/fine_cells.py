@@ -18,12 +18,14 @@ import numpy as np
 
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.shape import places_within
-from counterpoise.synthesizers.redraw import BLOCK_ROWS, add_totals, cell_totals
+from counterpoise.synthesizers.redraw import add_totals, cell_totals
 from counterpoise.weights.row_blocks import slices
 
 # A bin with less than this part of its weight left is empty: single precision could not bring it
 # back.
 LEAST_LEFT = 1e-30
+# Rows of which few enough are worked on that their products stay near the processor.
+PRODUCTS_AT_ONCE = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +138,13 @@ class FineColumn:
         """
         bins = int(self.bins.max(initial=-1)) + 1
         totals, made = np.zeros((2, bins, base.shape[1]))
-        for place in slices(len(base), BLOCK_ROWS):
+        for place in slices(len(base), PRODUCTS_AT_ONCE):
             product = self._product(base, place, factors, leaning)
             add_totals(totals, self.bins[place], base[place])
             add_totals(made, self.bins[place], product)
         there = made > LEAST_LEFT * totals
         kept = np.divide(totals, made, out=np.ones_like(totals), where=there).astype(base.dtype)
-        for place in slices(len(base), BLOCK_ROWS):
+        for place in slices(len(base), PRODUCTS_AT_ONCE):
             product = self._product(base, place, factors, leaning)
             product *= kept[self.bins[place]]
             # A bin that came out empty stays as it was.

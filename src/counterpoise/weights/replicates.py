@@ -24,6 +24,7 @@ from counterpoise.schema import Schema
 from counterpoise.weights.balance import Kept
 from counterpoise.weights.fine_cells import FineCells, RedrawnShape
 from counterpoise.weights.protocol import Redrawable, Redrawn, WeightModel, redrawable
+from counterpoise.weights.resampling import Resampling
 
 REPLICATES = 80
 # Each replicate is a column of the table; nobody's standard error needs more of them.
@@ -171,11 +172,11 @@ def _redraw(
     size = max(1, min(round(population), MOST_POPULATION))
     resample = np.empty((rows, count), dtype=np.float32)
     base = np.empty((rows, count), dtype=np.float32)
-    chances = weights / weights.sum()
+    resampling = Resampling.of(weights)
     for some in _columns_at_once(count):
         drawn = np.empty((2, some.stop - some.start, rows), dtype=np.float32)
         for column in range(some.stop - some.start):
-            drawn[0, column] = generator.multinomial(size, chances) * (rows / size)
+            drawn[0, column] = resampling.draw(size, generator) * (rows / size)
             drawn[1, column] = _redrawn_rows(rows, generator)
         resample[:, some], base[:, some] = drawn[0].T, drawn[1].T
     start = np.ones(rows) if kept is None else kept.stands_for
