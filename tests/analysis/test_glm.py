@@ -149,7 +149,10 @@ def test_a_multinomial_model_of_two_categories_is_the_binomial_one():
     pd.testing.assert_frame_equal(
         two.to_frame().reset_index(drop=True), binomial.to_frame().reset_index(drop=True), rtol=1e-6
     )
-    assert "compared with surgery" in str(two)
+    assert "rows, compared with surgery" in str(two)
+    # Which of the two is modelled is said, unless they are no and yes.
+    assert "rows, medicine compared with surgery" in str(binomial)
+    assert "compared" not in str(release.glm("ill ~ age"))
 
 
 def test_a_multinomial_model_predicts_the_probability_of_every_category():

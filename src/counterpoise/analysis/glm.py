@@ -60,8 +60,8 @@ class Glm:
 
     `naive_errors` are the standard errors that the synthetic rows would have as a sample;
     `left_out` is the number of rows in which a column of the model is null; `categories` are those
-    of a multinomial model, of which the first is the one that the others are compared with. It is
-    indexed by term and iterated over the coefficients, with the terms in `keys()`, as
+    of a multinomial model, or of a binomial one whose target has names for its two values: the
+    first is the one that the others are compared with. It is indexed by term and iterated over the coefficients, with the terms in `keys()`, as
     `coefficients` is.
     """
 
@@ -129,7 +129,8 @@ class Glm:
             lines.append((str(term), *cells, marks.get(member.support, "")))
         head = f"{self.formula}, {self.family}, {self.rows:,} rows"
         if self.categories:
-            head += f", compared with {self.categories[0]}"
+            one = f"{self.categories[1]} " if self.family == "binomial" else ""
+            head += f", {one}compared with {self.categories[0]}"
         if self.left_out:
             head += f" ({self.left_out:,} left out for nulls)"
         return "\n".join([head, aligned(lines, 1), *self.coefficients.notes()])
@@ -194,6 +195,7 @@ def glm(
         sizes = np.tile(sizes, len(categories) - 1)
     else:
         likelihood = Numeric(x, _target(made, FAMILIES[chosen]), FAMILIES[chosen])
+        categories = _named_values(read, chosen)
     equations = max(1, len(categories) - 1)
     steps, unit = np.tile(own_steps, equations) / sizes, 1.0
     if chosen == "gaussian":
@@ -250,6 +252,15 @@ def _categories(read: ReadFormula, made: Matrices) -> tuple[np.ndarray, tuple[An
     if len(present) < 2:
         raise AnalysisError(f"formula: the target {name!r} has one category in the synthetic rows")
     return places, tuple(labels[int(code)] for code in present)
+
+
+def _named_values(read: ReadFormula, family: str) -> tuple[Any, ...]:
+    """The two categories of a binomial model's target, unless they are no and yes."""
+    if family != "binomial" or read.target_column is None:
+        return ()
+    column = read.schema[read.target_column]
+    has_names = not column.is_numeric and column.category_type != "boolean"
+    return tuple(column.categories or ()) if has_names else ()
 
 
 def _target(made: Matrices, family: Family) -> np.ndarray:
