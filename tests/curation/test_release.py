@@ -463,8 +463,17 @@ def test_auto_assumes_few_rows_where_their_number_is_not_known():
 
 
 def test_auto_counts_few_cells_at_any_noise():
-    assert best_synthesizer(_booleans(6), Budget(0.01, 1e-6)) == "histogram"
-    assert best_synthesizer(_booleans(7), Budget(0.01, 1e-6)) == "aim"
+    assert best_synthesizer(_booleans(6), Budget(0.01)) == "histogram"
+    assert best_synthesizer(_booleans(7), Budget(0.01)) == "privbayes"
+
+
+def test_auto_counts_more_cells_at_any_noise_where_it_counts_their_parts_too():
+    """Gaussian noise, and four columns or more."""
+    noisy = Budget(0.01, 1e-6)
+    assert best_synthesizer(_booleans(7), noisy) == "histogram"
+    assert best_synthesizer(_booleans(8), noisy) == "aim"
+    three = cp.Schema([cp.Column.integer(name, 0, 4, bins=5) for name in "abc"])
+    assert best_synthesizer(three, noisy) == "aim"
 
 
 def test_auto_counts_no_more_cells_than_replicates_move():

@@ -11,13 +11,16 @@ from collections.abc import Sequence
 
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers.aim import NOISE_A_CELL
+from counterpoise.synthesizers.histogram import Histogram
 from counterpoise.synthesizers.response import MOST_CELLS
 from counterpoise.vault import MOST_BINS, Budget
 
-# Up to this many cells the full table is counted at any noise; beyond, where its noise misplaces at
+# Up to this many cells the full table is counted at any noise, and up to more where tables of three
+# columns are counted beside it; beyond, where its noise misplaces at
 # most this part of the rows, or of so many where their number is not known: fewer are hardly worth
 # a release (docs/methods/choosing.md).
 FEW_CELLS = 64
+FEW_CELLS_WITH_PARTS = 160
 FULL_TABLE_NOISE = 0.1
 ASSUMED_ROWS = 1_000
 
@@ -40,7 +43,8 @@ def best_synthesizer(schema: Schema, budget: Budget, rows: float | None = None) 
 
 def _counts_all_cells(schema: Schema, budget: Budget, rows: float) -> bool:
     cells = math.prod(_sizes(schema))
-    if cells <= FEW_CELLS:
+    has_parts = Histogram().parts_of(schema, is_pure=budget.is_pure)
+    if cells <= (FEW_CELLS_WITH_PARTS if has_parts else FEW_CELLS):
         return True
     return (
         cells <= MOST_CELLS

@@ -105,7 +105,8 @@ def synthesizer_cost(
         case Mst() | PrivBayes():
             tables = columns + math.comb(columns, 2)
         case Histogram():
-            cliques, tables = [names], 1
+            # At most so many: a pure budget counts no parts.
+            cliques, tables = [names], 1 + len(method.parts_of(schema, is_pure=False))
         case Marginals():
             tables = math.comb(columns, min(method.degree, columns))
         case Independent():

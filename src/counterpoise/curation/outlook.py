@@ -38,6 +38,7 @@ from counterpoise.synthesizers import (
 )
 from counterpoise.synthesizers.beginning import ROWS_PART, TARGET_PART
 from counterpoise.synthesizers.gan import AdversarialMethod
+from counterpoise.synthesizers.histogram import PARTS_FRACTION
 from counterpoise.synthesizers.matching import COUNTS_PART
 from counterpoise.synthesizers.support_points import POINTS
 from counterpoise.vault import MOST_BINS, REPLACE, Share, count_noise, most_codes
@@ -196,14 +197,14 @@ def _synthesizer(plan: Plan, schema: Schema, private_rows: int, rows: int) -> St
         method=SYNTHESIZERS.name_of(method),  # type: ignore[arg-type]
         share=share,
         part=_part(plan, share),
-        asks=_asked_by_synthesizer(method, share),
+        asks=_asked_by_synthesizer(method, schema, share),
         noise=noise,
         seconds=None if cost is None else cost.seconds,
         bytes=None if cost is None else cost.bytes,
     )
 
 
-def _asked_by_synthesizer(method: Any, share: Share) -> str:
+def _asked_by_synthesizer(method: Any, schema: Schema, share: Share) -> str:
     law = _law(share)
     if isinstance(method, Aim):
         return f"{law} counts of every column, then rounds: choose a table, {law} counts of it"
@@ -212,7 +213,9 @@ def _asked_by_synthesizer(method: Any, share: Share) -> str:
     if isinstance(method, PrivBayes):
         return f"the number of rows, a choice of parents a column, {law} counts of those tables"
     if isinstance(method, Histogram):
-        return f"{law} counts of every combination of all columns"
+        parts = method.parts_of(schema, is_pure=share.pure)
+        more = f", and of {len(parts)} tables of three" if parts else ""
+        return f"{law} counts of every combination of all columns{more}"
     if isinstance(method, Independent | Marginals):
         return f"{law} counts, all in one query"
     if isinstance(method, DpMmd):
@@ -278,7 +281,8 @@ def _first_counts(method: Any, schema: Schema, share: Share) -> tuple[Share, int
         case SupportPoints():
             return share.part(method.counts_part), columns if method.sampler == "exact" else 1
         case Histogram():
-            return share, 1
+            has_parts = method.parts_of(schema, is_pure=share.pure)
+            return share.part(1 - PARTS_FRACTION) if has_parts else share, 1
         case Marginals():
             degree = min(method.degree, columns)
             return share, len(method.workload or ()) or math.comb(columns, degree)

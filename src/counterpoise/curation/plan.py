@@ -124,7 +124,7 @@ def plan_release(
     >>> schema = Schema([Column.boolean("ill"), Column.integer("children", 0, 7)])
     >>> plan = plan_release(schema, Budget(1.0, 1e-6), target="ill")
     >>> plan.synthesizer, plan.weighter
-    (Histogram(most_cells=2000000), Moments(target='ill', blocks=None, questions=()))
+    (Histogram(most_cells=2000000, parts=True), Moments(target='ill', blocks=None, questions=()))
     >>> round(plan.weights_share.amount / plan.budget.whole.amount, 3)
     0.2
     """
