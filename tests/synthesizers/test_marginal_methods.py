@@ -11,6 +11,7 @@ from counterpoise.errors import MethodError
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import (
     Aim,
+    AimModel,
     Histogram,
     Independent,
     MarginalModel,
@@ -18,7 +19,7 @@ from counterpoise.synthesizers import (
     Mst,
     PrivBayes,
 )
-from counterpoise.synthesizers.graphical import Domain
+from counterpoise.synthesizers.graphical import Domain, fit
 from counterpoise.synthesizers.workload import all_cliques, candidate_weights
 from counterpoise.vault import Budget, Journal, Vault
 
@@ -308,6 +309,25 @@ def test_aim_spends_its_share_and_no_more_on_a_table_of_few_rows(rows):
     for method in (Aim(), Aim(first_part=0.9), Aim(degree=1)):
         _, ledger = fitted(method, Budget(1.0, 1e-6), chain(rows))
         assert 0.999 <= ledger.epsilon_spent <= 1.0
+
+
+def test_the_last_fit_of_aim_is_pulled_towards_likely_columns():
+    """Also when it is read back: what its replicates are pulled towards must be the fit's."""
+    model, _ = fitted(Aim(), Budget(1.0, 1e-6), chain(200))
+    again = AimModel.from_arrays(SCHEMA, model.to_arrays())
+    assert again.prior == model.prior == "columns"
+    fits = {
+        prior: fit(model.graph.domain, model.measured, total=model.graph.total, prior=prior)
+        for prior in ("columns", "uniform")
+    }
+    apart = {
+        prior: sum(
+            np.abs(fits[prior].marginal(columns) - model.graph.marginal(columns)).sum()
+            for columns in model.measured_columns
+        )
+        for prior in fits
+    }
+    assert apart["columns"] < 0.3 * apart["uniform"]
 
 
 def test_a_stated_first_part_is_kept():

@@ -43,7 +43,7 @@ def test_tables_move_as_those_of_a_refit(synthesizer):
     model = fitted(synthesizer)
     graph, generator = model.graph, np.random.default_rng(1)
     codes = SCHEMA.encode(model.sample(20_000, seed=2)).codes
-    response = Response.of(graph, model.measured, codes)
+    response = Response.of(graph, model.measured, codes, model.prior)
     merged = combine(graph.domain, model.measured)
     noise = [generator.normal(scale=part.scale, size=part.values.shape) for part in merged]
     changes = np.concatenate([part.reshape(-1) for part in noise])[:, None]
@@ -56,6 +56,7 @@ def test_tables_move_as_those_of_a_refit(synthesizer):
             for part, more in zip(merged, noise, strict=True)
         ],
         total=graph.total,
+        prior=model.prior,
         tolerance=1e-6,
         iterations=2000,
     )
@@ -82,6 +83,19 @@ def test_without_a_change_only_the_pull_moves_a_table():
     entropies = [-(part[part > 0] * np.log(part[part > 0])).sum() for part in (before, after)]
     assert entropies[1] > entropies[0]
     assert np.abs(after - before).max() < 3 * table.deviation / model.graph.total
+
+
+def test_without_a_change_a_model_near_its_prior_hardly_moves():
+    """Towards likely counts, not towards the uniform."""
+    model = fitted(Aim(degree=1))
+    codes = SCHEMA.encode(model.sample(20_000, seed=2)).codes
+    moved = []
+    for prior in (model.prior, "uniform"):
+        response = Response.of(model.graph, model.measured, codes, prior)
+        still = response.redrawn(np.zeros((len(response.expected), 1)))
+        weights = still.weights(codes, np.ones((len(codes), 1)))
+        moved.append(np.abs(weights - 1).mean())
+    assert moved[0] < 0.3 * moved[1]
 
 
 def test_fresh_samples_and_noise_shift_the_counts():

@@ -5,10 +5,11 @@ measuring it would carry, measures it, and fits again. When a measurement teache
 its own noise, later rounds get four times the budget. Charge: one Gaussian event and one
 exponential mechanism a round, in zCDP, each charged as it happens; it needs delta > 0.
 
-Three things beside the paper. Single columns get a fixed part of the share at the start, not a
+Four things beside the paper. Single columns get a fixed part of the share at the start, not a
 round's worth each, which helps small tables. A marginal whose noise would misplace more than a
 small part of the rows is not a candidate, and when that leaves none the rounds grow at once, as far
-as needed: small tables are measured rarely and well. And bounds on the error of every marginal,
+as needed: small tables are measured rarely and well. The last fit is pulled towards independent
+columns with likely counts, not towards the uniform. And bounds on the error of every marginal,
 measured or not, come with the model.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +30,7 @@ from counterpoise.synthesizers.graphical import (
     Domain,
     GraphicalModel,
     Measurement,
+    Prior,
     fit,
     model_sizes,
 )
@@ -126,7 +129,7 @@ class Aim:
             progress = replace(progress, measured=measured, left=left)
             if _taught_little(before, graph, measurement):
                 progress = _grow(progress)
-        graph = fit(domain, progress.measured, total=total, warm_start=graph)
+        graph = fit(domain, progress.measured, total=total, warm_start=graph, prior=AimModel.prior)
         return AimModel(vault.schema, graph, progress.measured, vault.private, last)
 
     def _candidates(
@@ -176,6 +179,8 @@ class AimModel(MarginalModel):
     """A marginal model that also bounds how far its marginals are from the private ones."""
 
     last_round: Round | None = None
+
+    prior: ClassVar[Prior] = "columns"
 
     def error_bound(self, columns: Sequence[str], confidence: float = 0.95) -> float | None:
         """A bound on norm1(private marginal - model's), at the stated confidence, from noise alone.

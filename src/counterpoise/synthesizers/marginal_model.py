@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from counterpoise.synthesizers.graphical import (
     Domain,
     GraphicalModel,
     Measurement,
+    Prior,
     estimate_total,
     fit,
 )
@@ -54,6 +55,8 @@ class MarginalModel:
     graph: GraphicalModel
     measured: tuple[Measurement, ...]
     private: bool = True
+
+    prior: ClassVar[Prior] = "uniform"  # what the fit was pulled towards
 
     @property
     def rows(self) -> int:
@@ -103,7 +106,7 @@ class MarginalModel:
     ) -> RedrawnTables:
         """The tables of refitted models, a column a replicate, as these rows tell of them."""
         again = Remeasurement(codes, resample, weights, self.graph.total, generator)
-        response = Response.of(self.graph, self.measured, codes)
+        response = Response.of(self.graph, self.measured, codes, self.prior)
         return response.redrawn(again.shifts(response.tables))
 
     def to_arrays(self) -> Mapping[str, np.ndarray]:

@@ -6,7 +6,8 @@ the model's own tables M p in the place of y and change them by e: the potential
     dtheta = (n C + tau s^2)^-1 (e - tau s^2 theta),
 
 with C the covariance of the cells' indicators under p. The last term is the pull towards the
-uniform, which a fit to the model's tables suffers again. C is taken from rows drawn from the
+prior, which a fit to the model's tables suffers again; theta is what is added to the logarithm of
+the prior, which is held as it is. C is taken from rows drawn from the
 model, and one factorisation serves all changes; a fit for each would take hundreds of passes
 through the junction tree. The tables then move by n C dtheta, and the rows' weights are raked to
 them: rows are drawn with the counts of their model, not independently, and so would those of the
@@ -21,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, sparse
 
-from counterpoise.synthesizers.graphical import GraphicalModel, Measurement
+from counterpoise.synthesizers.graphical import GraphicalModel, Measurement, Prior
+from counterpoise.synthesizers.graphical.columns_prior import towards_columns
 from counterpoise.synthesizers.graphical.fit import combine, pull
 from counterpoise.synthesizers.redraw import RedrawnTables, Table
 
@@ -48,11 +50,16 @@ class Response:
 
     @classmethod
     def of(
-        cls, graph: GraphicalModel, measured: Sequence[Measurement], codes: np.ndarray
+        cls,
+        graph: GraphicalModel,
+        measured: Sequence[Measurement],
+        codes: np.ndarray,
+        prior: Prior = "uniform",
     ) -> Response:
         """The response of a model fitted to these measurements, on rows drawn from it."""
         merged = combine(graph.domain, measured)
         tau = pull(merged, graph.total)
+        base = towards_columns(merged, graph.total)[1] if prior == "columns" else {}
         theta = {frozenset(factor.columns): factor for factor in graph.potentials}
         position = graph.domain.position
         tables, columns, shapes, expected, penalty, potentials = [], [], [], [], [], []
@@ -68,6 +75,8 @@ class Response:
             expected.append(table.reshape(-1))
             penalty.append(np.full(table.size, tau * part.scale**2))
             potential = theta[frozenset(part.columns)].transpose(part.columns).values
+            if part.columns in base:
+                potential = potential - base[part.columns]
             potentials.append(potential.reshape(-1))
         sets = [set(part.columns) for part in merged]
         largest = tuple(i for i, one in enumerate(sets) if not any(one < other for other in sets))

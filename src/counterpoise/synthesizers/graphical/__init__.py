@@ -11,6 +11,7 @@ from counterpoise.synthesizers.graphical.factor import Factor
 from counterpoise.synthesizers.graphical.fit import (
     Fit,
     Measurement,
+    Prior,
     estimate_total,
     fit,
     fit_report,
@@ -32,6 +33,7 @@ __all__ = [
     "GraphicalModel",
     "JunctionTree",
     "Measurement",
+    "Prior",
     "estimate_total",
     "fit",
     "fit_report",

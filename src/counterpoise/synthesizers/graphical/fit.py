@@ -15,18 +15,21 @@ which takes tens of passes where mirror descent takes hundreds or more. The pote
 the residuals by tau * s_i^2 * theta_i = y_i - M_i p: with tau = entropy / s, a cell is pulled
 towards the uniform by entropy * theta noise scales. Least squares alone (entropy near 0) spends
 its freedom on fitting negative noisy counts; a pull within the noise filters it, and is the more
-welcome the more of a measurement is noise.
+welcome the more of a measurement is noise. With the columns as a prior, u is the product of their
+likely counts, and theta_i is what is added to the logarithm of these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from counterpoise.arguments import positive_or_none, real_number, whole_number
 from counterpoise.errors import MethodError
+from counterpoise.synthesizers.graphical.columns_prior import towards_columns
 from counterpoise.synthesizers.graphical.contraction import (
     compile_contraction,
     log_partition_and_marginals,
@@ -38,6 +41,9 @@ from counterpoise.synthesizers.graphical.inference import Schedule, Workspace, c
 from counterpoise.synthesizers.graphical.junction_tree import junction_tree
 from counterpoise.synthesizers.graphical.model import GraphicalModel
 from counterpoise.synthesizers.graphical.precondition import precondition
+
+# What a fit is pulled towards: the uniform table, or independent columns with likely counts.
+Prior = Literal["uniform", "columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +72,7 @@ def fit(
     total: float | None = None,
     warm_start: GraphicalModel | None = None,
     entropy: float | None = None,
+    prior: Prior = "uniform",
     tolerance: float = 1e-3,
     iterations: int = 200,
 ) -> GraphicalModel:
@@ -83,6 +90,7 @@ def fit(
         total=total,
         warm_start=warm_start,
         entropy=entropy,
+        prior=prior,
         tolerance=tolerance,
         iterations=iterations,
     )
@@ -96,6 +104,7 @@ def fit_report(
     total: float | None = None,
     warm_start: GraphicalModel | None = None,
     entropy: float | None = None,
+    prior: Prior = "uniform",
     tolerance: float = 1e-3,
     iterations: int = 200,
 ) -> Fit:
@@ -103,9 +112,10 @@ def fit_report(
 
     `total` is the number of rows; without it the measurements estimate it. `warm_start` lends its
     potentials. `entropy` is the pull towards the uniform in noise scales for each unit of
-    log-potential; by default it is the noise's share of the measurements, between 0.1 and 1. The
-    fit ends when the duality gap is below `tolerance` of the loss (of 1, if the loss is smaller),
-    or after `iterations` steps.
+    log-potential; by default it is the noise's share of the measurements, between 0.1 and 1. With
+    the columns as `prior`, single columns are taken half way to their likely counts, and the pull
+    is towards the product of these. The fit ends when the duality gap is below `tolerance` of the
+    loss (of 1, if the loss is smaller), or after `iterations` steps.
     """
     entropy = positive_or_none("entropy", entropy)
     tolerance = real_number("tolerance", tolerance, "a positive number", above=0)
@@ -118,8 +128,14 @@ def fit_report(
     tree = junction_tree(domain, [measurement.columns for measurement in combined])
     schedule = compile_schedule(tree, frozenset(part.columns for part in combined))
     workspace = Workspace(schedule)
+    base = np.zeros(schedule.cells)
+    if prior == "columns":
+        combined, columns_base = towards_columns(combined, total)
+        for columns, place in zip(schedule.columns, schedule.slices, strict=True):
+            if columns in columns_base:
+                base[place] = columns_base[columns]
     answers, scales = _flatten(schedule, combined)
-    start = _starting_point(schedule, warm_start)
+    start = _starting_point(schedule, warm_start) - base
     if not len(start):
         return Fit(GraphicalModel.from_potentials(domain, (), total), 0.0, 0.0, 1)
     contraction = compile_contraction(schedule)
@@ -127,8 +143,8 @@ def fit_report(
     tau = pull(combined, total, entropy)
 
     def infer(potentials: Array) -> tuple[float, Array]:
-        found = log_partition_and_marginals(contraction, schedule, potentials)
-        log_partition, marginals = found or workspace.marginals(potentials)
+        found = log_partition_and_marginals(contraction, schedule, base + potentials)
+        log_partition, marginals = found or workspace.marginals(base + potentials)
         return total * log_partition, total * marginals
 
     def loss(residual: Array) -> float:
@@ -145,10 +161,11 @@ def fit_report(
         iterations=iterations,
     )
     # The sweeps build no clique tables; the model has them.
-    workspace.marginals(descent.potentials)
+    potentials = base + descent.potentials
+    workspace.marginals(potentials)
     return Fit(
         model=GraphicalModel.from_workspace(
-            workspace, descent.potentials, descent.log_partition / total, total
+            workspace, potentials, descent.log_partition / total, total
         ),
         loss=loss(descent.marginals - answers),
         gap=loss(descent.gradient),
