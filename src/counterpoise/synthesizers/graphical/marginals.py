@@ -46,7 +46,7 @@ class _Leg:
 
 @dataclass(frozen=True, eq=False)
 class _Crossing:
-    """A query across cliques: columns of the clique where its branches meet, and what those know."""
+    """A query across cliques: its columns where branches meet, and what the branches know."""
 
     query: Columns
     own: Columns
@@ -88,8 +88,11 @@ class Marginaliser:
                 continue
             clique = self._meeting(query)
             crossing = self._crossing(clique, query)
-            key = (clique, crossing.own, tuple(leg.given for leg in crossing.legs))
-            together.setdefault(key, []).append(crossing)
+            givens = tuple(leg.given for leg in crossing.legs)
+            if all(leg.message.values.size <= LARGEST_KEPT for leg in crossing.legs):
+                together.setdefault((clique, crossing.own, givens), []).append(crossing)
+            else:
+                found |= self._gathered(clique, crossing.own, givens, [crossing])
         for (clique, own, givens), crossings in together.items():
             found |= self._gathered(clique, own, givens, crossings)
         return found
@@ -108,7 +111,8 @@ class Marginaliser:
             message = self._message(clique, receiver, asked)
             given = self.tree.members[receiver].intersection(message.columns)
             known = _Leg(self.tree.arrange(given), asked, message)
-            self._legs[branch] = known
+            if message.values.size <= LARGEST_KEPT:
+                self._legs[branch] = known
         return known
 
     def _gathered(
