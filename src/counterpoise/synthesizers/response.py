@@ -142,7 +142,10 @@ def _solve_in_cells(
 
     try:
         factor = linalg.cho_factor(
-            _gram(rows, scale, penalty, np.float32), lower=True, overwrite_a=True, check_finite=False
+            _gram(rows, scale, penalty, np.float32),
+            lower=True,
+            overwrite_a=True,
+            check_finite=False,
         )
         return _refined(apply, factor, right)
     except linalg.LinAlgError:

@@ -80,11 +80,22 @@ class Marginaliser:
     def _connected(self, queries: Iterable[Columns]) -> dict[Columns, Factor]:
         """The marginals of queries whose columns are in one connected tree each."""
         found: dict[Columns, Factor] = {}
+        narrowed: list[tuple[Columns, Columns, Factor]] = []
         together: dict[tuple[int, Columns, tuple[Columns, ...]], list[_Crossing]] = {}
-        for query in queries:
+        waiting = dict.fromkeys(queries)
+        seen = set(waiting)
+        while waiting:
+            query, _ = waiting.popitem()
             clique = self.tree.smallest_clique(query)
             if clique is not None:
                 found[query] = self._part(clique, query)
+                continue
+            narrower = self._narrower(query)
+            if narrower is not None:
+                narrowed.append((query, *narrower))
+                if narrower[0] not in seen:
+                    seen.add(narrower[0])
+                    waiting[narrower[0]] = None
                 continue
             clique = self._meeting(query)
             crossing = self._crossing(clique, query)
@@ -95,7 +106,34 @@ class Marginaliser:
                 found |= self._gathered(clique, crossing.own, givens, [crossing])
         for (clique, own, givens), crossings in together.items():
             found |= self._gathered(clique, own, givens, crossings)
+        # What another one is made of has fewer cells.
+        for query, base, message in sorted(
+            narrowed, key=lambda one: self.tree.domain.cells(one[0])
+        ):
+            found[query] = contract(found[base], message, query)
         return found
+
+    def _narrower(self, query: Columns) -> tuple[Columns, Factor] | None:
+        """A query of fewer cells that this one follows from, and the message that it takes.
+
+        If a separator S, of which at most one column x is not asked for, parts a column A from all
+        others Q, then p(Q, A) = sum over x of p(Q, x) p(A | S).
+        """
+        tree = self.tree
+        for column in sorted(query, key=tree.domain.__getitem__, reverse=True):
+            others = [other for other in query if other != column]
+            clique, best, fewest = tree.home[column], -1, tree.domain[column]
+            while tree.parents[clique] >= 0 and tree.below[clique].isdisjoint(others):
+                more = set(tree.separators[clique]).difference(others)
+                cells = tree.domain.cells(more)
+                if len(more) <= 1 and cells < fewest:
+                    best, fewest = clique, cells
+                clique = tree.parents[clique]
+            if best >= 0:
+                message = self._message(best, tree.parents[best], (column,))
+                given = (c for c in message.columns if c != column)
+                return tree.arrange({*others, *given}), message
+        return None
 
     def _crossing(self, clique: int, query: Columns) -> _Crossing:
         members = self.tree.members[clique]
