@@ -7,10 +7,10 @@ the model's own tables M p in the place of y and change them by e: the potential
 
 with C the covariance of the cells' indicators under p. The last term is the pull towards the
 uniform, which a fit to the model's tables suffers again. C is taken from rows drawn from the
-model, and one factorisation serves all changes; a fit for each would take hundreds of passes
-through the junction tree. The tables then move by n C dtheta, and the rows' weights are raked to
-them: rows are drawn with the counts of their model, not independently, and so would those of the
-moved one be.
+model, and one factorisation, in single precision and refined, serves all changes; a fit for each
+would take hundreds of passes through the junction tree. The tables then move by n C dtheta, and the
+rows' weights are raked to them: rows are drawn with the counts of their model, not independently,
+and so would those of the moved one be.
 """
 
 from __future__ import annotations

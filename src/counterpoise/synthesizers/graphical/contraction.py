@@ -4,11 +4,12 @@
 
 so one sweep that sums the product of all factors exp(theta_i) down to Z, and the same sweep
 backwards, give every measured marginal. No clique table is built on the way: within a clique the
-factors and the messages of its children are contracted two at a time, those first that make the
-smallest table, and a pair is one batched matrix product. A large clique that holds many small
-measurements so costs three products of its size, where Hugin propagation reads and writes its table
-a dozen times. This is variable elimination with reverse-mode differentiation (Darwiche 2003, A
-differential approach to inference in Bayesian networks), in the elimination order of the tree.
+factors and the messages of its children are contracted two at a time, those first that are little
+work and leave little behind, and a pair is one batched matrix product. A large clique that holds
+many small measurements so costs three products of its size, where Hugin propagation reads and
+writes its table a dozen times. This is variable elimination with reverse-mode differentiation
+(Darwiche 2003, A differential approach to inference in Bayesian networks), in the elimination order
+of the tree.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ them. This is variable elimination within the smallest subtree (Koller and Fried
 
 The queries that meet in one clique through the same separators are answered together. All but one
 of their messages are multiplied into the clique's table, once for all queries that have them, and
-the messages that come last are laid side by side, so that one matrix product takes them all.
+the messages that come last are laid side by side, so that one matrix product takes them all. A
+column that hangs on a smaller one is asked for through that one, in whose place it then comes.
 """
 
 from __future__ import annotations
