@@ -150,7 +150,31 @@ def test_few_rows_and_few_cells_are_solved_alike(rows, cells):
     centred = indicators - indicators.mean(axis=0)
     expected = centred @ np.linalg.solve(7 * centred.T @ centred + np.diag(penalty), right)
     found = _centred_values(sparse.csr_array(indicators), 7.0, penalty, right)
-    assert found == pytest.approx(expected, abs=1e-10)
+    assert found == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("penalty", [1e-1, 1e-5, 1e-9])
+def test_single_precision_leads_to_the_solution_in_double_precision(penalty):
+    """Counts of a million rows, whose factor by itself would lose the small penalty."""
+    generator = np.random.default_rng(0)
+    indicators = (generator.random((300, 60)) < 0.3).astype(float)
+    right = generator.normal(size=(60, 3))
+    centred = indicators - indicators.mean(axis=0)
+    matrix = 3000 * centred.T @ centred + penalty * np.eye(60)
+    expected = centred @ np.linalg.solve(matrix, right)
+    scale = np.abs(expected).max()
+    found = _centred_values(sparse.csr_array(indicators), 3000.0, np.full(60, penalty), right)
+    assert found / scale == pytest.approx(expected / scale, abs=1e-6)
+    # Twice the same columns: only the penalty tells them apart.
+    twice = _centred_values(
+        sparse.csr_array(np.hstack([indicators, indicators])),
+        3000.0,
+        np.full(120, penalty),
+        np.vstack([right, right]),
+    )
+    halved = 3000 * centred.T @ centred + penalty / 2 * np.eye(60)
+    expected = centred @ np.linalg.solve(halved, right)
+    assert twice / scale == pytest.approx(expected / scale, abs=1e-3)
 
 
 def test_a_penalty_lost_in_rounding_leaves_the_rows_where_the_counts_put_them():

@@ -7,8 +7,8 @@ the model's own tables M p in the place of y and change them by e: the potential
 
 with C the covariance of the cells' indicators under p. The last term is the pull towards the
 prior, which a fit to the model's tables suffers again; theta is what is added to the logarithm of
-the prior, which is held as it is. C is taken from rows drawn from the
-model, and one factorisation serves all changes; a fit for each would take hundreds of passes
+the prior, which is held as it is. C is taken from rows drawn from the model, and one factorisation,
+in single precision and refined, serves all changes; a fit for each would take hundreds of passes
 through the junction tree. The tables then move by n C dtheta, and the rows' weights are raked to
 them: rows are drawn with the counts of their model, not independently, and so would those of the
 moved one be.
@@ -16,7 +16,7 @@ moved one be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,10 @@ from counterpoise.synthesizers.redraw import RedrawnTables, Table
 # is beyond hardly moves by itself: its noise is larger than its counts.
 MOST_ROWS = 10_000
 MOST_CELLS = 4_000
-CELLS_AT_ONCE = 1_000
+CELLS_AT_ONCE = 200
+# What conjugate gradients may leave of the right side, and how often they are tried.
+NEAR_ENOUGH = 1e-8
+MOST_REFINEMENTS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,16 +128,85 @@ def _centred_values(
         inner = scale * _centred(_centred((scaled @ rows.T).toarray()).T)
         inner[np.diag_indices_from(inner)] += 1
         return _solve(inner, _centred(scaled @ right))
+    return _centred(rows @ _solve_in_cells(rows, scale, penalty, right))
+
+
+def _solve_in_cells(
+    rows: sparse.csr_array, scale: float, penalty: np.ndarray, right: np.ndarray
+) -> np.ndarray:
+    """The solution of (scale B'B + penalty) dtheta = right, B = rows less their mean.
+
+    Thousands of cells squared are the largest there is, so they are held in single precision, and
+    the factor of that matrix leads conjugate gradients in double precision, which need B alone.
+    """
     means = np.asarray(rows.mean(axis=0)).reshape(-1)
-    # Thousands of cells squared are the largest there is: made in place, some cells at a time.
-    inner, by_cell = np.empty((rows.shape[1], rows.shape[1]), order="F"), rows.tocsc()
+    by_cell = rows.T.tocsr()
+
+    def apply(cells: np.ndarray) -> np.ndarray:
+        found = by_cell @ (rows @ cells)
+        found -= np.outer(rows.shape[0] * means, means @ cells)
+        found *= scale
+        found += penalty[:, None] * cells
+        return found
+
+    try:
+        factor = linalg.cho_factor(
+            _gram(rows, scale, penalty, np.float32),
+            lower=True,
+            overwrite_a=True,
+            check_finite=False,
+        )
+        return _refined(apply, factor, right)
+    except linalg.LinAlgError:
+        # With hardly any noise the penalty is lost in single precision.
+        return _solve(_gram(rows, scale, penalty, np.float64), right)
+
+
+def _gram(
+    rows: sparse.csr_array, scale: float, penalty: np.ndarray, kind: type[np.floating]
+) -> np.ndarray:
+    """scale B'B + penalty, made in place, some cells at a time."""
+    means = np.asarray(rows.mean(axis=0)).reshape(-1)
+    by_row, by_cell = rows.T, rows.tocsc()
+    gram = np.empty((rows.shape[1], rows.shape[1]), dtype=kind, order="F")
     for start in range(0, rows.shape[1], CELLS_AT_ONCE):
         some = slice(start, start + CELLS_AT_ONCE)
-        inner[:, some] = (rows.T @ by_cell[:, some]).toarray(order="F")
-        inner[:, some] -= np.outer(rows.shape[0] * means, means[some])
-    inner *= scale
-    inner[np.diag_indices_from(inner)] += penalty
-    return _centred(rows @ _solve(inner, right))
+        counted = (by_row @ by_cell[:, some]).toarray(order="F")
+        counted -= np.outer(rows.shape[0] * means, means[some])
+        counted *= scale
+        gram[:, some] = counted
+    gram[np.diag_indices_from(gram)] += penalty.astype(kind)
+    return gram
+
+
+def _refined(
+    apply: Callable[[np.ndarray], np.ndarray], factor: tuple[np.ndarray, bool], right: np.ndarray
+) -> np.ndarray:
+    """Conjugate gradients for each column of `right`, led by a factor in single precision."""
+
+    def lead(columns: np.ndarray) -> np.ndarray:
+        found: np.ndarray = linalg.cho_solve(
+            factor, columns.astype(np.float32), overwrite_b=True, check_finite=False
+        )
+        return found.astype(float)
+
+    found = lead(right)
+    rest = right - apply(found)
+    goal = NEAR_ENOUGH * np.linalg.norm(right, axis=0)
+    led = lead(rest)
+    direction, product = led.copy(), (rest * led).sum(axis=0)
+    for _ in range(MOST_REFINEMENTS):
+        if (np.linalg.norm(rest, axis=0) <= goal).all():
+            return found
+        applied = apply(direction)
+        length = product / np.maximum((direction * applied).sum(axis=0), np.finfo(float).tiny)
+        found += length * direction
+        rest -= length * applied
+        led = lead(rest)
+        before, product = product, (rest * led).sum(axis=0)
+        direction *= product / np.maximum(before, np.finfo(float).tiny)
+        direction += led
+    raise linalg.LinAlgError("the factor in single precision does not lead far enough")
 
 
 def _centred(values: np.ndarray) -> np.ndarray:

@@ -85,6 +85,19 @@ def test_every_step_toward_a_column_comes_closer_to_it(structure):
             assert tree.toward(here, column) == here
 
 
+@pytest.mark.parametrize("structure", [*STRUCTURES.values(), *RANDOM])
+def test_columns_below_a_clique_are_those_first_seen_on_its_side(structure):
+    tree = junction_tree(*structure)
+    for clique, parent in enumerate(tree.parents):
+        expected = {
+            column
+            for column, home in tree.home.items()
+            if tree.roots[home] == tree.roots[clique] and tree.meeting(home, clique) == clique
+        }
+        assert tree.below[clique] == expected
+        assert parent < 0 or tree.below[clique] < tree.below[parent]
+
+
 @pytest.mark.parametrize("structure", RANDOM)
 def test_three_columns_meet_where_no_two_of_them_share_a_branch(structure):
     tree = junction_tree(*structure)

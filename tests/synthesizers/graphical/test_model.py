@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from counterpoise.errors import MethodError
-from counterpoise.synthesizers.graphical import Domain, Factor, GraphicalModel
+from counterpoise.synthesizers.graphical import Domain, Factor, GraphicalModel, marginals
 from counterpoise.synthesizers.graphical.factor import contract
 from tests.synthesizers.graphical.structures import (
     STRUCTURES,
+    brute_force,
     mbi_in_double_precision,
     project,
     random_model,
@@ -28,6 +29,25 @@ def test_every_marginal_is_that_of_the_whole_table(name):
         for width in range(min(4, len(domain)) + 1)
         for query in itertools.permutations(domain.columns, width)
     ][:400]
+    for query, answer in zip(queries, model.marginals(queries), strict=True):
+        np.testing.assert_allclose(answer, 50.0 * project(domain, joint, query), atol=1e-10)
+
+
+@pytest.mark.parametrize("largest_beside", [0, 1 << 15])
+@pytest.mark.parametrize("largest_kept", [0, 1 << 22])
+@pytest.mark.parametrize("seed", range(6))
+def test_queries_of_a_batch_are_answered_as_those_of_the_whole_table(
+    seed, largest_kept, largest_beside, monkeypatch
+):
+    """In any clique, across up to three branches and narrowed, with messages together or alone."""
+    monkeypatch.setattr(marginals, "LARGEST_KEPT", largest_kept)
+    monkeypatch.setattr(marginals, "LARGEST_BESIDE", largest_beside)
+    rng = np.random.default_rng(seed)
+    domain, _ = structure = random_structure(rng, 9, 3, seed % 3 > 0)
+    potentials = random_potentials(structure, rng)
+    model = GraphicalModel.from_potentials(domain, potentials, total=50.0)
+    joint = brute_force(domain, potentials)
+    queries = [q for width in (1, 2, 3, 4) for q in itertools.combinations(domain.columns, width)]
     for query, answer in zip(queries, model.marginals(queries), strict=True):
         np.testing.assert_allclose(answer, 50.0 * project(domain, joint, query), atol=1e-10)
 

@@ -4,16 +4,18 @@
 
 so one sweep that sums the product of all factors exp(theta_i) down to Z, and the same sweep
 backwards, give every measured marginal. No clique table is built on the way: within a clique the
-factors and the messages of its children are contracted two at a time, those first that make the
-smallest table, and a pair is one batched matrix product. A large clique that holds many small
-measurements so costs three products of its size, where Hugin propagation reads and writes its table
-a dozen times. This is variable elimination with reverse-mode differentiation (Darwiche 2003, A
-differential approach to inference in Bayesian networks), in the elimination order of the tree.
+factors and the messages of its children are contracted two at a time, those first that are little
+work and leave little behind, and a pair is one batched matrix product. A large clique that holds
+many small measurements so costs three products of its size, where Hugin propagation reads and
+writes its table a dozen times. This is variable elimination with reverse-mode differentiation
+(Darwiche 2003, A differential approach to inference in Bayesian networks), in the elimination order
+of the tree.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -115,7 +117,7 @@ def compile_contraction(schedule: Schedule) -> Contraction:
                     waiting[place] = append(*summed)
             if len(waiting) == 1:
                 break
-            first, second = _cheapest(domain, columns, waiting)
+            first, second = _cheapest(domain, columns, waiting, separator)
             waiting = [one for one in waiting if one not in (first, second)]
             kept = separator.union(*(columns[one] for one in waiting))
             waiting.append(append(*_pair(domain, columns, first, second, kept)))
@@ -125,12 +127,27 @@ def compile_contraction(schedule: Schedule) -> Contraction:
     return Contraction(tuple(steps), frozenset(messages), log_alone)
 
 
-def _cheapest(domain: Domain, columns: dict[int, Columns], waiting: list[int]) -> tuple[int, int]:
-    """The pair whose product has the fewest cells."""
-    return min(
-        combinations(waiting, 2),
-        key=lambda pair: domain.cells({*columns[pair[0]], *columns[pair[1]]}),
-    )
+def _cheapest(
+    domain: Domain, columns: dict[int, Columns], waiting: list[int], separator: set[str]
+) -> tuple[int, int]:
+    """The pair whose product is little work, and leaves little in place of what it takes away."""
+    sets = {one: frozenset(columns[one]) for one in waiting}
+    cells = {one: domain.cells(own) for one, own in sets.items()}
+    number = Counter(column for own in sets.values() for column in own)
+
+    def cost(pair: tuple[int, int]) -> int:
+        first, second = pair
+        both = sets[first] | sets[second]
+        # A column goes when nobody else has it.
+        kept = [
+            column
+            for column in both
+            if column in separator
+            or number[column] > (column in sets[first]) + (column in sets[second])
+        ]
+        return domain.cells(both) + 2 * domain.cells(kept) - cells[first] - cells[second]
+
+    return min(combinations(waiting, 2), key=cost)
 
 
 def _sum_alone(
@@ -153,6 +170,9 @@ def _pair(
     inner = tuple(c for c in mine if c in theirs and c not in kept)
     rows = tuple(c for c in mine if c not in theirs)
     others = tuple(c for c in theirs if c not in mine)
+    if domain.cells(rows) > domain.cells(others):
+        # Products run along the last axis, and are slow where it is short.
+        return _pair(domain, columns, second, first, kept)
     left = _operand(domain, first, mine, (batch, rows, inner))
     right = _operand(domain, second, theirs, (batch, inner, others))
     return _Pair(left, right), batch + rows + others
@@ -205,8 +225,7 @@ def log_partition_and_marginals(
             matrices.append(None)
         else:
             left, right = step.left.take(tables), step.right.take(tables)
-            # Without a column to sum over it is a product, which broadcasts faster.
-            found = left * right if left.shape[2] == 1 else np.matmul(left, right)
+            found = _matrix_product(left, right)
             matrices.append((left, right))
         if place in contraction.messages:
             # Factors are at most 1, so what a message still shows was not lost on the way to it.
@@ -231,8 +250,8 @@ def log_partition_and_marginals(
         assert pair is not None
         left, right = pair
         gradient = gradient.reshape(left.shape[0], left.shape[1], right.shape[2])
-        step.left.give(gradients, np.matmul(gradient, right.transpose(0, 2, 1)))
-        step.right.give(gradients, np.matmul(left.transpose(0, 2, 1), gradient))
+        step.left.give(gradients, _matrix_product(gradient, right.transpose(0, 2, 1)))
+        step.right.give(gradients, _matrix_product(left.transpose(0, 2, 1), gradient))
     marginals = np.empty(schedule.cells)
     for i, host in enumerate(schedule.hosts):
         here = schedule.slices[i]
@@ -242,3 +261,9 @@ def log_partition_and_marginals(
         else:
             marginals[here] = schedule.inside[i].reduce(marginals[schedule.slices[host]])
     return log_partition, marginals
+
+
+def _matrix_product(left: Array, right: Array) -> Array:
+    """The products of two batches of matrices."""
+    # With nothing to sum over it is a product of cells, which broadcasts faster.
+    return left * right if left.shape[2] == 1 else np.matmul(left, right)

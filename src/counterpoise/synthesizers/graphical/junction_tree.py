@@ -90,6 +90,15 @@ class JunctionTree:
         return [frozenset(clique) for clique in self.cliques]
 
     @cached_property
+    def below(self) -> list[frozenset[str]]:
+        """The columns that first appear in each clique or in one below it."""
+        found = [set(c[len(s) :]) for c, s in zip(self.cliques, self.separators, strict=True)]
+        for clique in range(len(found) - 1, 0, -1):
+            if self.parents[clique] >= 0:
+                found[self.parents[clique]] |= found[clique]
+        return [frozenset(columns) for columns in found]
+
+    @cached_property
     def separator_cells(self) -> tuple[int, ...]:
         """The number of cells of each clique's separator from its parent."""
         return tuple(self.domain.cells(separator) for separator in self.separators)

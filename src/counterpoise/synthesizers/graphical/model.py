@@ -97,14 +97,15 @@ class GraphicalModel:
         if is_rough:
             # What is too small for single precision is slow there, and counts for nothing.
             beliefs = [np.where(b < 1e-30, 0, b).astype(np.float32) for b in beliefs]
-        marginaliser = Marginaliser(self.tree, beliefs)
-        answers = []
-        for columns in queries:
+        asked = [tuple(columns) for columns in queries]
+        for columns in asked:
             if len(self.domain.canonical(columns)) != len(columns):
-                raise MethodError(f"the query {tuple(columns)} names a column twice")
-            found = marginaliser.marginal(columns).transpose(columns).values
-            answers.append(self.total * found.astype(float, copy=False))
-        return answers
+                raise MethodError(f"the query {columns} names a column twice")
+        found = Marginaliser(self.tree, beliefs).marginals(asked)
+        return [
+            np.multiply(factor.transpose(columns).values, self.total, dtype=float)
+            for factor, columns in zip(found, asked, strict=True)
+        ]
 
     def sample(
         self,

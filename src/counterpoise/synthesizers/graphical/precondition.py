@@ -27,6 +27,9 @@ import numpy as np
 from counterpoise.synthesizers.graphical.factor import Array
 from counterpoise.synthesizers.graphical.inference import Schedule
 
+# Up to so many cells, their places are held in full width: faster, and twice as large.
+LARGEST_WIDE = 1 << 18
+
 
 @dataclass(frozen=True, eq=False)
 class _Slot:
@@ -44,7 +47,7 @@ class _Slot:
 
     def spread(self, sums: Array) -> Array:
         """The adjoint: to every cell what its row has."""
-        return np.concatenate([[0.0], sums])[self.rows]
+        return np.concatenate([[0.0], sums]).take(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +89,7 @@ class Step:
     def __call__(self, vector: Array) -> Array:
         """Apply the approximate inverse of the Hessian to `vector`."""
         sharing, of = self.of.sharing, self.of
-        step = (np.bincount(sharing.sets, vector) / of.set_ridges)[sharing.sets]
+        step = (np.bincount(sharing.sets, vector) / of.set_ridges).take(sharing.sets)
         weighted = [
             slot.sum(vector) / ridge for slot, ridge in zip(sharing.slots, of.ridges, strict=True)
         ]
@@ -122,9 +125,11 @@ def _sharing(schedule: Schedule) -> _Sharing:
     first_value = dict(zip(domain.columns, np.cumsum([0, *domain.sizes[:-1]]), strict=True))
     number = Counter(column for columns in schedule.columns for column in columns)
     shared = [[c for c in columns if number[c] > 1] for columns in schedule.columns]
+    # numpy takes places of its own width as they are, and copies others to it each time.
+    kind = np.intp if schedule.cells <= LARGEST_WIDE else np.int32
     slots = []
     for place in range(max(map(len, shared))):
-        rows = np.zeros(schedule.cells, dtype=np.int32)
+        rows = np.zeros(schedule.cells, dtype=kind)
         values: list[Array] = []
         height = 1
         for columns, ours, cells in zip(schedule.columns, shared, schedule.slices, strict=True):
@@ -136,5 +141,5 @@ def _sharing(schedule: Schedule) -> _Sharing:
                 values.append(first_value[ours[place]] + codes)
                 height += shape[axis]
         slots.append(_Slot(rows, np.concatenate(values)))
-    sets = np.repeat(np.arange(len(schedule.columns), dtype=np.int32), schedule.lengths)
+    sets = np.repeat(np.arange(len(schedule.columns), dtype=kind), schedule.lengths)
     return _Sharing(tuple(slots), sum(domain.sizes), sets)

@@ -11,6 +11,7 @@ whose neighbours are joined already go at once, otherwise the one that makes the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,8 +30,10 @@ from counterpoise.synthesizers.graphical.junction_tree import (
 
 # Fewer candidates than this are sized one by one, and so are those of more columns than bits.
 SMALLEST_BATCH = 4
-LARGEST_BATCH = 1 << 9
+LARGEST_BATCH = 1 << 11
 BITS = 64
+# Joins that are done with are left out once fewer than this part of them are open.
+MOSTLY_OPEN = 0.75
 
 
 def model_sizes(
@@ -38,7 +41,8 @@ def model_sizes(
 ) -> list[float]:
     """For each candidate, the model size if it joined `cliques`; whole numbers up to 2^53.
 
-    Only the connected part of the graph that a candidate touches is eliminated anew.
+    A candidate within a clique changes nothing. Of more columns than bits, only the connected parts
+    that a candidate touches are eliminated anew.
 
     >>> domain = Domain(tuple("abc"), (10, 10, 10))
     >>> model_sizes(domain, [("a", "b")], [("a",), ("b", "c"), ("a", "b", "c")])
@@ -57,16 +61,21 @@ def model_sizes(
         touched = frozenset(part_of[column] for column in bits(mask))
         if not any(mask & clique == mask for part in touched for clique in cliques_in[part]):
             waiting.setdefault(touched, []).append(place)
+    if len(domain) <= BITS and len(waiting) > 1:
+        # Parts do not act on each other, and one batch for all takes less than one for each.
+        waiting = {frozenset(parts): [place for places in waiting.values() for place in places]}
     for touched, places in waiting.items():
         rest = whole - sum(cells_in[part] for part in touched)
-        found = _joined_sizes(domain, adjacency, sum(touched), [masks[place] for place in places])
+        asked = tuple(masks[place] for place in places)
+        found = _joined_sizes(domain, adjacency, sum(touched), asked)
         for place, size in zip(places, found, strict=True):
             sizes[place] = float(rest + size)
     return sizes
 
 
+@lru_cache(maxsize=4)  # what was measured may have joined no new columns
 def _joined_sizes(
-    domain: Domain, adjacency: Adjacency, part: int, masks: list[int]
+    domain: Domain, adjacency: Adjacency, part: int, masks: tuple[int, ...]
 ) -> Sequence[float]:
     """The cells of the columns in `part`, joined by each of `masks` in turn."""
     if len(masks) < SMALLEST_BATCH or part.bit_count() > BITS:
@@ -99,44 +108,78 @@ def _eliminated_sizes(columns: list[int], start: Array, joins: Array) -> Array:
     kind, width = start.dtype.type, len(columns)
     unit = [kind(1 << place) for place in range(width)]
     near = np.repeat(start[:, None], len(joins), axis=1)
-    _connect_all(near, joins.astype(kind), unit)
+    _connect_all(near, joins.astype(kind), range(width))
     products = _products(columns)
     # The clique that the elimination of each column makes.
     made = np.zeros_like(near)
     left = np.full(len(joins), sum(1 << place for place in range(width)), dtype=kind)
-    while left.any():
-        is_left = np.stack([left & one != 0 for one in unit])
-        is_joined = is_left.copy()
-        for place, one in enumerate(unit):
-            is_joined &= (near & one == 0) | (near & ~near[place] == 0)
+    # The joins and the columns that are not done with, as they stand in `near`.
+    at, places = np.arange(len(joins)), list(range(width))
+    while len(at):
+        is_joined = _joined(near, places)
         joined = np.zeros_like(left)
-        for place, one in enumerate(unit):
+        for row, place in enumerate(places):
             # Of columns that go together, each leaves the earlier ones out of its clique.
-            np.copyto(made[place], near[place] & ~joined, where=is_joined[place])
-            joined |= is_joined[place] * one
+            gone = is_joined[row]
+            made[place, at[gone]] = near[row, gone] & ~joined[gone]
+            joined[gone] |= unit[place]
         stuck = np.flatnonzero((joined == 0) & (left != 0))
         if len(stuck):
-            cells = np.where(is_left[:, stuck], _cells(products, near[:, stuck]), np.inf)
-            place = cells.argmin(axis=0)
-            ring = near[place, stuck]
-            made[place, stuck] = ring
-            joined[stuck] = np.left_shift(kind(1), place.astype(kind))
             among = near[:, stuck]
-            _connect_all(among, ring, unit)
+            is_left = _has(among, np.array(places, dtype=kind)[:, None])
+            row = np.where(is_left, _cells(products, among), np.inf).argmin(axis=0)
+            place = np.array(places)[row]
+            ring = near[row, stuck]
+            made[place, at[stuck]] = ring
+            joined[stuck] = np.left_shift(kind(1), place.astype(kind))
+            _connect_all(among, ring, places)
             near[:, stuck] = among
         left &= ~joined
         near &= ~joined
+        is_open = left != 0
+        if np.count_nonzero(is_open) < MOSTLY_OPEN * len(at):
+            at, left, near = at[is_open], left[is_open], near[:, is_open]
+        anywhere = int(np.bitwise_or.reduce(left, initial=0))
+        kept = [row for row, place in enumerate(places) if anywhere >> place & 1]
+        if len(kept) < len(places):
+            near, places = near[kept], [places[row] for row in kept]
+        if not places:
+            break
     # A clique is part of another exactly when it is what the elimination of one column left behind.
-    is_part = np.zeros(near.shape, dtype=bool)
+    is_part = np.zeros(made.shape, dtype=bool)
     for place, one in enumerate(unit):
         is_part |= made == made[place] & ~one
     return np.where(is_part, 0.0, _cells(products, made)).sum(axis=0)
 
 
-def _connect_all(near: Array, rings: Array, unit: list[np.unsignedinteger]) -> None:
+def _joined(near: Array, places: list[int]) -> Array:
+    """Whether all neighbours of a column are neighbours of each other, for each column and join."""
+    kind = near.dtype.type
+    # What all neighbours of a column have in common; where one is none, it takes nothing away.
+    common = near.copy()
+    for row, place in enumerate(places):
+        outside = (near >> kind(place)) & kind(1)
+        outside -= kind(1)
+        outside |= near[row]
+        common &= outside
+    is_joined: Array = near & ~common == 0
+    is_joined &= _has(near, np.array(places, dtype=kind)[:, None])
+    return is_joined
+
+
+def _has(masks: Array, places: Array) -> Array:
+    found: Array = (masks >> places) & masks.dtype.type(1) != 0
+    return found
+
+
+def _connect_all(near: Array, rings: Array, places: Iterable[int]) -> None:
     """Make the columns of each ring neighbours of each other, in place."""
-    for place, one in enumerate(unit):
-        near[place] |= np.where(rings & one != 0, rings, 0).astype(near.dtype)
+    kind = near.dtype.type
+    for row, place in enumerate(places):
+        # All bits where the ring has the column, none elsewhere.
+        has = kind(0) - ((rings >> kind(place)) & kind(1))
+        has &= rings
+        near[row] |= has
 
 
 def _products(columns: list[int]) -> list[Array]:
