@@ -61,8 +61,8 @@ class Glm:
     `naive_errors` are the standard errors that the synthetic rows would have as a sample;
     `left_out` is the number of rows in which a column of the model is null; `categories` are those
     of a multinomial model, or of a binomial one whose target has names for its two values: the
-    first is the one that the others are compared with. It is indexed by term and iterated over the coefficients, with the terms in `keys()`, as
-    `coefficients` is.
+    first is the one that the others are compared with. It is indexed by term and iterated over the
+    coefficients, with the terms in `keys()`, as `coefficients` is.
     """
 
     formula: str
