@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +24,7 @@ from counterpoise.vault.events import (
     SelfComposedDpEvent,
 )
 from counterpoise.vault.ledger import Ledger
+from tests.forks import fork
 
 SCHEMA = Schema([Column.boolean("ill")])
 TABLE = pd.DataFrame({"ill": [True, False, False] * 20})
@@ -397,10 +397,7 @@ def test_eight_processes_and_random_kills_never_overspend_and_never_lose(tmp_pat
 
     def start() -> None:
         nonlocal started
-        with warnings.catch_warnings():
-            # A child of a process with threads must not wait for them; this one only writes files.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
+        child = fork()
         if child == 0:
             try:
                 charging(path, started, started)

@@ -3,7 +3,6 @@
 import copy
 import os
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from counterpoise.schema import Column, Schema
 from counterpoise.vault import ADD_REMOVE, Budget, DescentPlan, Journal, Share, Vault
 from counterpoise.vault.divergence import renyi_divergence
 from counterpoise.vault.gradients import LONGEST
+from tests.forks import fork
 from tests.vault.courses import (
     BUDGET,
     INPUTS,
@@ -371,11 +371,7 @@ def test_two_descents_of_one_plan_are_paid_for_twice_and_resumed_in_their_order(
 def run_and_be_killed(folder, steps):
     """Take some steps in a process that ends without a word; how many it got."""
     ours, theirs = os.pipe()
-    with warnings.catch_warnings():
-        # A child of a process with threads must not wait for them; this one does not.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("ignore", RuntimeWarning)
-        process = os.fork()
+    process = fork()
     if process == 0:
         try:
             with opened(journal=journal_of(folder)) as vault:

@@ -9,7 +9,6 @@ import pickle
 import sys
 import threading
 import time
-import warnings
 
 import attr
 import numpy as np
@@ -38,6 +37,7 @@ from counterpoise.vault.events import (
     event_to_dict,
 )
 from counterpoise.vault.spends import Spend
+from tests.forks import fork
 
 NUMBERS = [math.nan, math.inf, -math.inf, -1.0, 0.0, None, "1", True, 1j, [1.0], np.float64("nan")]
 
@@ -482,11 +482,7 @@ def test_a_copy_of_a_vault_in_a_forked_process_answers_nothing():
         share = vault.budget.whole.part(0.5)
         vault.counts([("ill",)], share)
         ours, theirs = os.pipe()
-        with warnings.catch_warnings():
-            # A child of a process with threads must not wait for them; this one does not.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            warnings.simplefilter("ignore", RuntimeWarning)
-            process = os.fork()
+        process = fork()
         if process == 0:
             try:
                 vault.counts([("ill",)], share)
