@@ -21,11 +21,15 @@ from itertools import combinations
 
 import numpy as np
 
+from counterpoise.weights.row_blocks import slices
+
 # How much balance counts against chance, how often all strata are drawn again, and in how many
 # parts: strata of a part are drawn as if the others stayed, so that a part must not be large.
 BETA, SWEEPS, PARTS = 8.0, 2, 64
 # The most numbers that the cells of all rows may be; beyond, fewer pairs are balanced.
 MOST_NUMBERS = 20_000_000
+# Rows whose cells are added up together.
+ROWS_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +121,9 @@ def _balanced(
 ) -> np.ndarray:
     """A row of each stratum, after all were drawn again a few times for the sake of balance."""
     chosen = line.systematic(generator)
-    strata, size = np.arange(len(chosen)), cells.shape[1]
-    expected = np.bincount(cells.reshape(-1), np.repeat(line.ends - line.starts, size), count)
-    excess = np.bincount(cells[chosen].reshape(-1), minlength=count) - expected
+    strata = np.arange(len(chosen))
+    expected = _totals(cells, np.arange(len(cells)), line.ends - line.starts, count)
+    excess = _totals(cells, chosen, np.ones(len(cells)), count) - expected
     scale = BETA / (expected + 0.5)
     for _ in range(SWEEPS):
         # Neighbours may share a row, so they are never drawn at once.
@@ -130,6 +134,15 @@ def _balanced(
                 excess += np.bincount(cells[chosen[some]].reshape(-1), minlength=count)
                 excess -= np.bincount(before.reshape(-1), minlength=count)
     return chosen
+
+
+def _totals(cells: np.ndarray, rows: np.ndarray, lengths: np.ndarray, count: int) -> np.ndarray:
+    """What these rows add up to in every cell; some at a time, as each is in many cells."""
+    found = np.zeros(count)
+    for some in slices(len(rows), ROWS_AT_ONCE):
+        own = cells[rows[some]]
+        found += np.bincount(own.reshape(-1), np.repeat(lengths[rows[some]], own.shape[1]), count)
+    return found
 
 
 def _redrawn(
