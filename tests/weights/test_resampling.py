@@ -22,6 +22,17 @@ def test_the_chance_of_a_row_is_in_proportion_to_its_weight(weights, seed):
     assert taken == pytest.approx(weights / weights.mean(), abs=1e-5)
 
 
+def test_equal_weights_that_rounding_leaves_below_their_mean_are_drawn_alike():
+    """Of all numbers of rows up to 2,000, in some the mean of equal weights is above them."""
+    is_above = []
+    for rows in range(1, 2000):
+        weights = np.full(rows, 0.1)
+        is_above.append(weights.mean() > 0.1)
+        found = Resampling.of(weights)
+        assert np.abs(found.chances - 1).max() < 1e-6
+    assert any(is_above)
+
+
 @pytest.mark.parametrize("size", [100, 4 * FEW_DRAWS * 100])
 def test_counts_have_the_mean_and_the_variance_of_a_multinomial_draw(size):
     generator = np.random.default_rng(0)

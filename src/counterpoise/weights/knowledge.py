@@ -56,14 +56,15 @@ def plausible_variances(
         return found
     chosen_rows = spread(len(rows), MOST_ROWS)
     some, fine = rows.take(chosen_rows), fine.take(chosen_rows)
-    values = unclipped(some)
+    values = unclipped.single(some)
     sets = features.features.columns
     for columns in dict.fromkeys(sets):
         chosen = np.array([there == columns for there in sets]) & measured
         if chosen.any():
             within = _within_cells(values[:, chosen], _cells(columns, some, fine))
             found += ((within @ directions[chosen]) * directions[chosen]).sum(axis=0)
-    centred = (values - values.mean(axis=0)) @ directions
+    values -= values.mean(axis=0, dtype=float).astype(values.dtype)
+    centred = values @ directions.astype(values.dtype)
     return found + _missed(centred, some, synthesizer, fine)
 
 

@@ -37,8 +37,10 @@ class Resampling:
         ([0.5, 0.5, 1.0], [2, 2, 2])
         """
         weights = weights / weights.mean()
-        lacking, rich = np.flatnonzero(weights < 1), np.flatnonzero(weights >= 1)
-        lack, surplus = 1 - weights[lacking], weights[rich] - 1
+        # Of equal weights rounding may leave all below their mean.
+        is_rich = weights >= min(1.0, float(weights.max()))
+        lacking, rich = np.flatnonzero(~is_rich), np.flatnonzero(is_rich)
+        lack, surplus = 1 - weights[lacking], np.maximum(weights[rich] - 1, 0)
         ends, rich_ends = np.cumsum(lack), np.cumsum(surplus)
         starts = np.append(0.0, ends[:-1])
         chances, others = weights.copy(), np.arange(len(weights))
