@@ -130,7 +130,8 @@ def test_totals_of_cells_are_those_of_one_column_after_the_other():
     cells, weights = generator.integers(0, 7, 10_000), generator.uniform(size=(10_000, 3))
     found = cell_totals(cells, 9, weights.astype(np.float32))
     expected = np.stack([np.bincount(cells, column, minlength=9) for column in weights.T], axis=1)
-    assert found == pytest.approx(expected, rel=1e-6)
+    # Sums of thousands of rows in single precision, far below what so many rows can tell.
+    assert found == pytest.approx(expected, rel=5e-6)
 
 
 def test_nothing_to_rake_to_leaves_rows_alike():
