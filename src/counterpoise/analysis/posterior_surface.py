@@ -94,12 +94,17 @@ class _Rows:
 
 def _excess_of_two(half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """g of every row for two categories, given eta / 2, and its derivative by that."""
-    # g(eta) = log(2 cosh(eta / 2)), and log(2 cosh(h)) = |h| + log(1 + exp(-2 |h|))
-    size = np.abs(half[0])
-    found = np.multiply(size, np.float32(-2))
-    np.log1p(np.exp(found, out=found), out=found)
-    found += size
-    return found, np.tanh(half)
+    # g(eta) = log(2 cosh(eta / 2)), and log(2 cosh(h)) = |h| + log(1 + e), its derivative
+    # tanh(h) = sign(h) (1 - e) / (1 + e), with e = exp(-2 |h|). Exponentials and logarithms are
+    # quick on every processor, which log1p and tanh are not; what they would add is below the
+    # rounding of |h| and of one.
+    size = np.abs(half)
+    rest = np.multiply(size, np.float32(-2))
+    np.exp(rest, out=rest)
+    whole = rest + np.float32(1)
+    slope = np.copysign((np.float32(1) - rest) / whole, half)
+    size += np.log(whole, out=whole)
+    return size[0], slope
 
 
 def _excess_of_many(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
