@@ -250,8 +250,8 @@ class _Weighted:
 
     def in_mean(self) -> HeldRows:
         """The rows in memory, with the means of their base weights."""
-        rows = self.rows if isinstance(self.rows, HeldRows) else None
-        values = self.rows.take(np.arange(len(self.base))) if rows is None else rows.values
+        rows, every = self.rows, np.arange(len(self.base))
+        values = rows.values if isinstance(rows, HeldRows) else rows.take(every)
         return HeldRows(values, self.base.mean(axis=1, dtype=float))
 
     def dual(
