@@ -31,7 +31,7 @@ from counterpoise.synthesizers.redraw import RedrawnTables, Table
 # is beyond hardly moves by itself: its noise is larger than its counts.
 MOST_ROWS = 10_000
 MOST_CELLS = 4_000
-CELLS_AT_ONCE = 200
+CELLS_AT_ONCE = 100
 # What conjugate gradients may leave of the right side, and how often they are tried.
 NEAR_ENOUGH = 1e-8
 MOST_REFINEMENTS = 8
@@ -159,22 +159,25 @@ def _solve_in_cells(
         return _refined(apply, factor, right)
     except linalg.LinAlgError:
         # With hardly any noise the penalty is lost in single precision.
-        return _solve(_gram(rows, scale, penalty, np.float64), right)
+        lower = np.tril(_gram(rows, scale, penalty, np.float64))
+        return _solve(lower + np.tril(lower, -1).T, right)
 
 
 def _gram(
     rows: sparse.csr_array, scale: float, penalty: np.ndarray, kind: type[np.floating]
 ) -> np.ndarray:
-    """scale B'B + penalty, made in place, some cells at a time."""
+    """The lower half of scale B'B + penalty, made in place, some cells at a time."""
     means = np.asarray(rows.mean(axis=0)).reshape(-1)
+    rows = rows.astype(np.float32)  # in which counts of rows are exact
     by_row, by_cell = rows.T, rows.tocsc()
     gram = np.empty((rows.shape[1], rows.shape[1]), dtype=kind, order="F")
     for start in range(0, rows.shape[1], CELLS_AT_ONCE):
         some = slice(start, start + CELLS_AT_ONCE)
-        counted = (by_row @ by_cell[:, some]).toarray(order="F")
-        counted -= np.outer(rows.shape[0] * means, means[some])
-        counted *= scale
-        gram[:, some] = counted
+        counted = (by_row @ by_cell[:, some]).toarray(order="F")[start:]
+        centred = np.multiply.outer(means[some], -rows.shape[0] * means[start:]).T
+        centred += counted
+        centred *= scale
+        gram[start:, some] = centred
     gram[np.diag_indices_from(gram)] += penalty.astype(kind)
     return gram
 
@@ -229,13 +232,12 @@ def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def _indicators(tables: Sequence[Table], step: int) -> sparse.csr_array:
     """A row of zeros and ones for every so many rows: which cell of every table each is in."""
-    starts = np.concatenate([[0], np.cumsum([table.size for table in tables])])
-    columns = np.stack(
-        [table.cells[::step] + start for table, start in zip(tables, starts[:-1], strict=True)],
-        axis=1,
-    )
+    ends = np.cumsum([table.size for table in tables], dtype=np.int32)
+    starts = ends - [table.size for table in tables]
+    columns = np.stack([table.cells[::step] for table in tables], axis=1)
+    columns += starts.astype(np.int32)
     rows, each = columns.shape
+    places = np.arange(0, rows * each + 1, each, dtype=np.int32)
     return sparse.csr_array(
-        (np.ones(rows * each), columns.reshape(-1), np.arange(0, rows * each + 1, each)),
-        shape=(rows, int(starts[-1])),
+        (np.ones(rows * each), columns.reshape(-1), places), shape=(rows, int(ends[-1]))
     )

@@ -56,6 +56,8 @@ def plausible_variances(
         return found
     chosen_rows = spread(len(rows), MOST_ROWS)
     some, fine = rows.take(chosen_rows), fine.take(chosen_rows)
+    # Before there are values of so many features: this takes the most memory of all.
+    redrawn = _redrawn(some, synthesizer, fine)
     values = unclipped.single(some)
     sets = features.features.columns
     for columns in dict.fromkeys(sets):
@@ -65,7 +67,9 @@ def plausible_variances(
             found += ((within @ directions[chosen]) * directions[chosen]).sum(axis=0)
     values -= values.mean(axis=0, dtype=float).astype(values.dtype)
     centred = values @ directions.astype(values.dtype)
-    return found + _missed(centred, some, synthesizer, fine)
+    means = redrawn.T @ centred / len(some)
+    found += (means**2).mean(axis=0)
+    return found
 
 
 def _unmeasured(features: Standardised, rows: Coded) -> np.ndarray:
@@ -90,16 +94,12 @@ def _unmeasured(features: Standardised, rows: Coded) -> np.ndarray:
     return LARGEST_DIFFERENCE * NORMAL_KURTOSIS / kurtosis * variance
 
 
-def _missed(
-    values: np.ndarray, rows: Coded, synthesizer: Redrawable, fine: FineCells
-) -> np.ndarray:
-    """The mean square of what a synthesizer misses by, when it is given its own model."""
+def _redrawn(rows: Coded, synthesizer: Redrawable, fine: FineCells) -> np.ndarray:
+    """Weights of rows as a synthesizer would have them that is given its own model, many times."""
     same, generator = np.ones((len(rows), REDRAWS)), np.random.default_rng(0)
     tables = synthesizer.redrawn_tables(rows.codes, same, same[:, 0], generator)
-    redrawn = fine.redraw(tables.weights(rows.codes, same), same, same[:, 0], generator)
-    means = redrawn.T @ values / len(rows)
-    found: np.ndarray = (means**2).mean(axis=0)
-    return found
+    weights = tables.weights(rows.codes, same)
+    return fine.redraw(weights, same, same[:, 0], generator)
 
 
 def _cells(columns: tuple[str, ...], rows: Coded, fine: FineCells) -> np.ndarray:
