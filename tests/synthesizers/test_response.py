@@ -1,5 +1,7 @@
 """A model's linear response: what a refit to changed measurements would have made, without it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ from scipy import sparse
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import Aim, Marginals
 from counterpoise.synthesizers.graphical import Measurement, fit
-from counterpoise.synthesizers.graphical.fit import combine
+from counterpoise.synthesizers.graphical.measurements import combine
 from counterpoise.synthesizers.redraw import Remeasurement, Table, cell_totals, rake
 from counterpoise.synthesizers.response import Response, _centred_values
 from counterpoise.vault import Budget, Vault
@@ -23,13 +25,13 @@ SCHEMA = Schema(
 )
 
 
-def fitted(synthesizer, rows: int = 5000, seed: int = 0):
+def fitted(synthesizer, rows: int = 5000, seed: int = 0, epsilon: float = 1.0):
     generator = np.random.default_rng(seed)
     x = generator.beta(2, 3, rows)
     old = generator.random(rows) < x
     group = np.where(old, "a", generator.choice(["a", "b", "c"], rows))
     table = pd.DataFrame({"x": x, "group": group, "ill": generator.random(rows) < x, "old": old})
-    with Vault(table, SCHEMA, Budget(1.0, 1e-6), seed=seed) as vault:
+    with Vault(table, SCHEMA, Budget(epsilon, 1e-6), seed=seed) as vault:
         return synthesizer.fit(vault, vault.budget.whole)
 
 
@@ -96,6 +98,28 @@ def test_without_a_change_a_model_near_its_prior_hardly_moves():
         weights = still.weights(codes, np.ones((len(codes), 1)))
         moved.append(np.abs(weights - 1).mean())
     assert moved[0] < 0.3 * moved[1]
+
+
+def test_columns_of_much_noise_move_as_in_refits():
+    """Seeded: 40 draws of the noise. A prior that the answers make moves with them."""
+    model = fitted(Aim(degree=1), rows=1000, epsilon=0.1)
+    graph, generator = model.graph, np.random.default_rng(3)
+    merged = combine(graph.domain, model.measured)
+    codes = SCHEMA.encode(model.sample(20_000, seed=2)).codes
+    response = Response.of(graph, model.measured, codes, model.prior)
+    noise = [generator.normal(0, part.scale, (40, *part.values.shape)) for part in merged]
+    found = response.redrawn(np.concatenate([part.T for part in noise]))
+    refits = []
+    for draw in range(40):
+        changed = [
+            replace(part, values=part.values + more[draw])
+            for part, more in zip(merged, noise, strict=True)
+        ]
+        refitted = fit(graph.domain, changed, total=graph.total, prior=model.prior)
+        refits.append(refitted.marginals([part.columns for part in merged]))
+    for moved, part in zip(found.counts, zip(*refits, strict=True), strict=True):
+        assert np.corrcoef(moved.T.ravel(), np.ravel(part))[0, 1] > 0.92
+        assert 0.8 < moved.std(axis=1).sum() / np.std(part, axis=0).sum() < 1.25
 
 
 def test_fresh_samples_and_noise_shift_the_counts():

@@ -7,11 +7,13 @@ the model's own tables M p in the place of y and change them by e: the potential
 
 with C the covariance of the cells' indicators under p. The last term is the pull towards the
 prior, which a fit to the model's tables suffers again; theta is what is added to the logarithm of
-the prior, which is held as it is. C is taken from rows drawn from the model, and one factorisation,
-in single precision and refined, serves all changes; a fit for each would take hundreds of passes
-through the junction tree. The tables then move by n C dtheta, and the rows' weights are raked to
-them: rows are drawn with the counts of their model, not independently, and so would those of the
-moved one be.
+the prior. Where the answers of single columns make the prior, the changed ones make another: with b
+what that adds to its logarithm, prior and potentials together move by
+(n C + tau s^2)^-1 (e - tau s^2 (theta - b)). C is taken from rows drawn from the model, and one
+factorisation, in single precision and refined, serves all changes; a fit for each would take
+hundreds of passes through the junction tree. The tables then move by n C dtheta, and the rows'
+weights are raked to them: rows are drawn with the counts of their model, not independently, and so
+would those of the moved one be.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ import numpy as np
 from scipy import linalg, sparse
 
 from counterpoise.synthesizers.graphical import GraphicalModel, Measurement, Prior
-from counterpoise.synthesizers.graphical.columns_prior import towards_columns
-from counterpoise.synthesizers.graphical.fit import combine, pull
+from counterpoise.synthesizers.graphical.columns_prior import LEAST, likely_answers, towards_columns
+from counterpoise.synthesizers.graphical.measurements import combine, pull
 from counterpoise.synthesizers.redraw import RedrawnTables, Table
 
 # Rows that C is taken from, and cells whose potentials move, those with the largest counts. What
@@ -35,6 +37,8 @@ CELLS_AT_ONCE = 100
 # What conjugate gradients may leave of the right side, and how often they are tried.
 NEAR_ENOUGH = 1e-8
 MOST_REFINEMENTS = 8
+# About how many cells have their likely counts worked out at once.
+LIKELY_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,7 @@ class Response:
     expected: np.ndarray  # n p
     penalty: np.ndarray  # tau s^2
     potentials: np.ndarray  # theta
+    answers: tuple[np.ndarray | None, ...]  # of single columns that make the prior
     total: float
 
     @classmethod
@@ -66,6 +71,7 @@ class Response:
         theta = {frozenset(factor.columns): factor for factor in graph.potentials}
         position = graph.domain.position
         tables, columns, shapes, expected, penalty, potentials = [], [], [], [], [], []
+        answers = [part.values if part.columns in base else None for part in merged]
         for part, table in zip(
             merged, graph.marginals([part.columns for part in merged]), strict=True
         ):
@@ -92,28 +98,52 @@ class Response:
             np.concatenate(expected),
             np.concatenate(penalty),
             np.concatenate(potentials),
+            tuple(answers),
             graph.total,
         )
 
     def redrawn(self, changes: np.ndarray) -> RedrawnTables:
         """The tables after the changes of counts, a column each; smaller ones follow from them."""
-        counts = np.maximum(self.expected[:, None] + self._moves(changes), 0.0)
-        starts = np.concatenate([[0], np.cumsum([table.size for table in self.tables])])
+        counts = np.maximum(self.expected[:, None] + self._moves(self._right(changes)), 0.0)
+        places = self._places()
         return RedrawnTables(
             tuple(self.columns[i] for i in self.largest),
             tuple(self.shapes[i] for i in self.largest),
-            tuple(counts[starts[i] : starts[i + 1]] for i in self.largest),
+            tuple(counts[places[i]] for i in self.largest),
             self.total,
         )
 
-    def _moves(self, changes: np.ndarray) -> np.ndarray:
-        """How the counts of all cells move: n C dtheta."""
+    def _places(self) -> list[slice]:
+        """Where the cells of each table are among those of all."""
+        ends = np.cumsum([table.size for table in self.tables])
+        return [slice(end - table.size, end) for table, end in zip(self.tables, ends, strict=True)]
+
+    def _right(self, changes: np.ndarray) -> np.ndarray:
+        """What moves the potentials: e - tau s^2 (theta - b)."""
+        right = changes - (self.penalty * self.potentials)[:, None]
+        for place, table, noisy in zip(self._places(), self.tables, self.answers, strict=True):
+            if noisy is None:
+                continue
+            before = likely_answers(noisy, table.deviation, self.total)
+            # A cell moves in proportion to its prior, but by no more rows than the prior does.
+            least = LEAST * self.total / table.size
+            unit = np.maximum(np.maximum(before.counts, self.expected[place]), least)
+            step = max(1, LIKELY_AT_ONCE // table.size)
+            for start in range(0, changes.shape[1], step):
+                some = slice(start, start + step)
+                changed = noisy + changes[place, some].T
+                after = likely_answers(changed, table.deviation, self.total)
+                right[place, some] += (after.answers - before.answers - (changed - noisy)).T
+                moved = ((after.counts - before.counts) / unit).T
+                right[place, some] += self.penalty[place, None] * moved
+        return right
+
+    def _moves(self, right: np.ndarray) -> np.ndarray:
+        """How the counts of all cells move: n C (n C + tau s^2)^-1 right."""
         rows = self.indicators
         scale = self.total / max(1, rows.shape[0])
         chosen = np.sort(np.argsort(self.expected)[-MOST_CELLS:])
-        part, penalty = rows[:, chosen], self.penalty[chosen]
-        right = changes[chosen] - (penalty * self.potentials[chosen])[:, None]
-        values = _centred_values(part, scale, penalty, right)
+        values = _centred_values(rows[:, chosen], scale, self.penalty[chosen], right[chosen])
         found: np.ndarray = scale * (rows.T @ values)
         return found
 

@@ -11,7 +11,7 @@ from counterpoise.synthesizers.graphical import (
     fit,
     fit_report,
 )
-from counterpoise.synthesizers.graphical.fit import combine
+from counterpoise.synthesizers.graphical.measurements import combine
 from tests.synthesizers.graphical.structures import (
     STRUCTURES,
     brute_force,

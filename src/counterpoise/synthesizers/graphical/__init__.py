@@ -8,19 +8,13 @@ structure changes from fit to fit, where a compiled engine spends its time compi
 from counterpoise.synthesizers.graphical.cost import Cost, predict_cost
 from counterpoise.synthesizers.graphical.domain import Columns, Domain
 from counterpoise.synthesizers.graphical.factor import Factor
-from counterpoise.synthesizers.graphical.fit import (
-    Fit,
-    Measurement,
-    Prior,
-    estimate_total,
-    fit,
-    fit_report,
-)
+from counterpoise.synthesizers.graphical.fit import Fit, Prior, fit, fit_report
 from counterpoise.synthesizers.graphical.junction_tree import (
     JunctionTree,
     junction_tree,
     model_size,
 )
+from counterpoise.synthesizers.graphical.measurements import Measurement, estimate_total
 from counterpoise.synthesizers.graphical.model import GraphicalModel
 from counterpoise.synthesizers.graphical.sizes import model_sizes
 

@@ -3,24 +3,22 @@
 Noisy counts y_j = c_j + noise of a column's cells also say how the counts c_j are spread: most of
 them near zero and one large, or all about alike. Empirical Bayes takes a prior of the counts from
 the cells themselves, by maximum likelihood (Kiefer and Wolfowitz 1956), and each cell's posterior
-mean is its likely count (Robbins 1956). Columns of many cells lose most of their noise by it;
-with few cells there is little to learn from, and the counts stay near where they were.
-It is arithmetic on noisy numbers, and free.
+mean is its likely count (Robbins 1956). Columns of many cells lose most of their noise by it.
+A few cells tell nothing of how counts are spread: such a column has the counts of a fit to it
+alone, pulled towards the uniform. It is arithmetic on noisy numbers, and free.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
 from counterpoise.synthesizers.graphical.domain import Columns
 from counterpoise.synthesizers.graphical.factor import Array
-
-if TYPE_CHECKING:
-    from counterpoise.synthesizers.graphical.fit import Measurement
+from counterpoise.synthesizers.graphical.measurements import Measurement, entropy_of
 
 # Counts that the prior may have, in noise scales: steps up to the largest that noise could hide.
 STEP, LARGEST = 0.25, 8.0
@@ -30,61 +28,122 @@ OWN = 6.0
 STEPS = 10
 # The least a cell has, as a part of the mean: no cell is ruled out.
 LEAST = 1e-3
+# So many cells are enough to learn from.
+ENOUGH_CELLS = 5
+# What Newton's method ends at, in potentials; how often it is tried, and how far it goes at once.
+NEAR_ENOUGH, MOST_TRIES, LONGEST = 1e-9, 100, 1.0
 
 
 def towards_columns(
     measurements: Sequence[Measurement], total: float
 ) -> tuple[list[Measurement], dict[Columns, Array]]:
-    """The measurements, single columns half way to their likely counts, and potentials of these.
-
-    Half way: the fit filters noise by itself, and with few cells likely counts can be worse.
+    """The measurements, with the answers that single columns have in a fit, and the potentials
+    of the prior that they make.
     """
-    counts = {
-        part.columns: likely_counts(part.values, part.scale, total)
-        for part in measurements
-        if len(part.columns) == 1
-    }
-    answers = [
-        replace(part, values=(part.values + counts[part.columns]) / 2)
-        if part.columns in counts
-        else part
-        for part in measurements
-    ]
-    return answers, {columns: np.log(own / own.mean()) for columns, own in counts.items()}
+    answers: list[Measurement] = []
+    potentials: dict[Columns, Array] = {}
+    for part in measurements:
+        if len(part.columns) > 1:
+            answers.append(part)
+            continue
+        likely = likely_answers(part.values, part.scale, total)
+        answers.append(replace(part, values=likely.answers))
+        potentials[part.columns] = np.log(likely.counts / likely.counts.mean())
+    return answers, potentials
+
+
+class Likely(NamedTuple):
+    """What stands for a column's noisy answers in a fit, and the counts of its prior."""
+
+    answers: Array
+    counts: Array
+
+
+def likely_answers(noisy: Array, scale: float, total: float) -> Likely:
+    """The answers of single columns with the prior that they make, the cells on the last axis.
+
+    Half way to the likely counts: the fit filters noise by itself, and of a dozen cells these can
+    be worse. A column of few cells stays where a fit to it alone would have it.
+    """
+    if noisy.shape[-1] < ENOUGH_CELLS:
+        counts = fitted_counts(noisy, scale, total)
+        return Likely(counts, counts)
+    counts = likely_counts(noisy, scale, total)
+    return Likely((noisy + counts) / 2, counts)
+
+
+def fitted_counts(noisy: Array, scale: float, total: float) -> Array:
+    """The counts n p of a fit to one column, p ~ exp(theta):  n p - y + tau s^2 theta = 0.
+
+    >>> fitted_counts(np.array([90.0, 10.0]), 20.0, 100.0).round()
+    array([84., 16.])
+    """
+    cells = noisy.shape[-1]
+    penalty, mean = scale * entropy_of(cells * scale / total), total / cells
+    values = noisy + (mean - noisy.mean(axis=-1, keepdims=True))
+    theta = np.log(np.maximum(values, scale) / mean)
+    for _ in range(MOST_TRIES):
+        shares = _shares(theta)
+        gradient = total * shares - values + penalty * theta
+        # The Hessian is n (diag p - p p') + tau s^2.
+        diagonal = total * shares + penalty
+        along, across = gradient / diagonal, shares / diagonal
+        rest = penalty * across.sum(axis=-1, keepdims=True)  # 1 - n sum of p^2 / diagonal
+        step = along + across * (total * (shares * along).sum(axis=-1, keepdims=True) / rest)
+        theta -= np.clip(step, -LONGEST, LONGEST)
+        if np.abs(step).max(initial=0) < NEAR_ENOUGH:
+            break
+    return np.asarray(total * _shares(theta))
+
+
+def _shares(theta: Array) -> Array:
+    found = np.exp(theta - theta.max(axis=-1, keepdims=True))
+    return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
 
 def likely_counts(noisy: Array, scale: float, total: float) -> Array:
     """The posterior means of counts that sum to `total`, under a prior taken from all of them.
 
+    The cells of a column are the last axis; those before it are of answers that are apart.
+
     >>> likely_counts(np.array([960.0, 25.0, -20.0, 10.0, -15.0]), 20.0, 1000.0).round()
     array([968.,  12.,   6.,   9.,   6.])
     """
-    mean = total / noisy.size
+    mean = total / noisy.shape[-1]
     # The counts sum to the total: what the answers are beyond it is noise.
-    values, place, times = np.unique(
-        noisy + (mean - noisy.mean()), return_inverse=True, return_counts=True
-    )
+    values = noisy + (mean - noisy.mean(axis=-1, keepdims=True))
     is_large = values > OWN * scale
-    atoms = np.concatenate(
-        [[mean], np.arange(0.0, LARGEST * scale, STEP * scale), values[is_large]]
-    )
-    exponent = -0.5 * ((values[:, None] - atoms) / scale) ** 2
-    likelihood = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    # EM from half a belief that all cells are alike.
-    prior = np.full(len(atoms), 0.5 / len(atoms))
-    prior[0] += 0.5
+    atoms, prior = _atoms(values, is_large, scale, mean)
+    # Cells x atoms
+    exponent = -0.5 * ((values[..., None] - atoms[..., None, :]) / scale) ** 2
+    likelihood = np.exp(exponent - exponent.max(axis=-1, keepdims=True))
     for _ in range(STEPS):
-        prior = times @ _posterior(likelihood, prior) / noisy.size
-    posterior = _posterior(likelihood, prior)
-    means = posterior @ atoms
+        chances = 1 / _product(likelihood, prior)
+        prior *= _product(likelihood.swapaxes(-1, -2), chances) / noisy.shape[-1]
+    chances = 1 / _product(likelihood, prior)
+    means = _product(likelihood, prior * atoms) * chances
+    squares = _product(likelihood, prior * atoms**2) * chances
     # What is missing from the total goes where most is unknown. A large cell has its own noise.
-    spread = np.where(is_large, scale**2, posterior @ atoms**2 - means**2 + 1e-6 * scale**2)
-    missing = total - times @ means
-    counts = np.maximum(means + missing * spread / (times @ spread), LEAST * mean)
-    counts *= total / (times @ counts)
-    return np.asarray(counts[place].reshape(noisy.shape))
+    spread = np.where(is_large, scale**2, squares - means**2 + 1e-6 * scale**2)
+    missing = total - means.sum(axis=-1, keepdims=True)
+    counts = means + missing * spread / spread.sum(axis=-1, keepdims=True)
+    counts = np.maximum(counts, LEAST * mean)
+    return np.asarray(counts * (total / counts.sum(axis=-1, keepdims=True)))
 
 
-def _posterior(likelihood: Array, prior: Array) -> Array:
-    joint = likelihood * prior
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+def _atoms(values: Array, is_large: np.ndarray, scale: float, mean: float) -> tuple[Array, Array]:
+    """The counts that a prior may have, and how it begins: half a belief that all are alike."""
+    steps = np.concatenate([[mean], np.arange(0.0, LARGEST * scale, STEP * scale)])
+    # As many atoms of large cells as any has; where there are fewer, the rest has no chance.
+    most = int(is_large.sum(axis=-1).max(initial=0))
+    own = np.sort(np.where(is_large, values, 0.0), axis=-1)[..., values.shape[-1] - most :]
+    atoms = np.concatenate([np.broadcast_to(steps, (*own.shape[:-1], len(steps))), own], axis=-1)
+    prior = np.ones_like(atoms)
+    prior[..., len(steps) :] = own > 0
+    prior *= 0.5 / prior.sum(axis=-1, keepdims=True)
+    prior[..., 0] += 0.5
+    return atoms, prior
+
+
+def _product(matrices: Array, vectors: Array) -> Array:
+    return np.asarray((matrices @ vectors[..., None])[..., 0])

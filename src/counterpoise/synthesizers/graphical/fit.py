@@ -21,7 +21,7 @@ likely counts, and theta_i is what is added to the logarithm of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,24 +35,21 @@ from counterpoise.synthesizers.graphical.contraction import (
     log_partition_and_marginals,
 )
 from counterpoise.synthesizers.graphical.descent import minimise
-from counterpoise.synthesizers.graphical.domain import Columns, Domain
+from counterpoise.synthesizers.graphical.domain import Domain
 from counterpoise.synthesizers.graphical.factor import Array, Factor
 from counterpoise.synthesizers.graphical.inference import Schedule, Workspace, compile_schedule
 from counterpoise.synthesizers.graphical.junction_tree import junction_tree
+from counterpoise.synthesizers.graphical.measurements import (
+    Measurement,
+    combine,
+    estimate_total,
+    pull,
+)
 from counterpoise.synthesizers.graphical.model import GraphicalModel
 from counterpoise.synthesizers.graphical.precondition import precondition
 
 # What a fit is pulled towards: the uniform table, or independent columns with likely counts.
 Prior = Literal["uniform", "columns"]
-
-
-@dataclass(frozen=True, eq=False)
-class Measurement:
-    """Noisy counts of the combinations of `columns`; `scale` is the noise's standard deviation."""
-
-    columns: Columns
-    values: Array  # one axis a column, in the order of `columns`
-    scale: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +110,8 @@ def fit_report(
     `total` is the number of rows; without it the measurements estimate it. `warm_start` lends its
     potentials. `entropy` is the pull towards the uniform in noise scales for each unit of
     log-potential; by default it is the noise's share of the measurements, between 0.1 and 1. With
-    the columns as `prior`, single columns are taken half way to their likely counts, and the pull
-    is towards the product of these. The fit ends when the duality gap is below `tolerance` of the
+    the columns as `prior`, single columns are taken towards their likely counts, and the pull is
+    towards the product of these. The fit ends when the duality gap is below `tolerance` of the
     loss (of 1, if the loss is smaller), or after `iterations` steps.
     """
     entropy = positive_or_none("entropy", entropy)
@@ -171,70 +168,6 @@ def fit_report(
         gap=loss(descent.gradient),
         passes=descent.passes,
     )
-
-
-def estimate_total(measurements: Iterable[Measurement]) -> float:
-    """The number of rows by inverse-variance weighting, and at least 1.
-
-    A measured marginal sums to the number of rows with variance cells * scale^2.
-
-    >>> estimate_total([Measurement(("a",), np.array([6.0, 4.0]), 1.0)])
-    10.0
-    """
-    weight = 0.0
-    weighted = 0.0
-    for measurement in measurements:
-        precision = 1.0 / (measurement.values.size * measurement.scale**2)
-        weight += precision
-        weighted += precision * float(np.sum(measurement.values))
-    return max(1.0, weighted / weight) if weight else 1.0
-
-
-def noise_share(measurements: Sequence[Measurement], total: float) -> float:
-    """The default entropy: mean noise over counts, cells * scale / total, between 0.1 and 1.
-
-    A rule of thumb: little where cells hold many rows, more where they hold mostly noise. Against
-    true marginals it did about as well as the best fixed entropy for each of the tables tried.
-    """
-    shares = [measurement.values.size * measurement.scale / total for measurement in measurements]
-    return float(np.clip(np.mean(shares), 0.1, 1.0))
-
-
-def pull(measurements: Sequence[Measurement], total: float, entropy: float | None = None) -> float:
-    """The weight tau of the entropy, for measurements of different columns each."""
-    cells = np.array([measurement.values.size for measurement in measurements])
-    variances = np.array([measurement.scale**2 for measurement in measurements])
-    # tau = entropy / s; with unequal scales, s is their root mean square over the cells.
-    scale = float(np.sqrt(cells @ variances / cells.sum()))
-    return (noise_share(measurements, total) if entropy is None else entropy) / scale
-
-
-def combine(domain: Domain, measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Check the measurements and merge those of the same columns by inverse-variance weighting."""
-    merged: dict[Columns, tuple[Array, float]] = {}
-    for measurement in measurements:
-        columns = domain.canonical(measurement.columns)
-        values = np.asarray(measurement.values, dtype=float)
-        if len(columns) != len(measurement.columns):
-            raise MethodError(f"measurement of {measurement.columns} names a column twice")
-        if values.shape != domain.shape(measurement.columns):
-            raise MethodError(
-                f"measurement of {measurement.columns} has shape {values.shape}, "
-                f"but the domain's is {domain.shape(measurement.columns)}"
-            )
-        if not (measurement.scale > 0 and np.isfinite(measurement.scale)):
-            raise MethodError(f"measurement of {measurement.columns} needs a scale above 0")
-        if not np.isfinite(values).all():
-            raise MethodError(f"measurement of {measurement.columns} has values that are no number")
-        precision = measurement.scale**-2.0
-        values = Factor(tuple(measurement.columns), values).transpose(columns).values
-        weighted, weight = merged.get(columns, (np.zeros(()), 0.0))
-        merged[columns] = (weighted + precision * values, weight + precision)
-    return [
-        Measurement(columns, weighted / weight, weight**-0.5)
-        for columns, (weighted, weight) in merged.items()
-        if columns
-    ]
 
 
 def _flatten(schedule: Schedule, measurements: Sequence[Measurement]) -> tuple[Array, Array]:
