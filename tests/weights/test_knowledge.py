@@ -104,6 +104,14 @@ def test_without_a_synthesizer_anything_is_plausible():
     assert (found > 0.2 * LARGEST_DIFFERENCE * features(rows).var(axis=0)).all()
 
 
+def test_features_that_hardly_differ_do_not_add_up():
+    """The difference of two, in units of its own spread, is many times either of them."""
+    _, rows, features = fitted(Independent(), 0)
+    steep = np.zeros((len(features.names), 1))
+    steep[:2, 0] = 1000.0, -1000.0
+    assert plausible_variances(features, steep, rows, None) == pytest.approx([LARGEST_DIFFERENCE])
+
+
 def test_what_is_rare_can_differ_by_little():
     """A part p of the rows moves a standardised mean by sqrt(p) when it is doubled."""
     schema = Schema([Column.categorical("group", ["a", "b"])])

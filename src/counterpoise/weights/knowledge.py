@@ -52,13 +52,28 @@ def plausible_variances(
     measured = is_measured(features, synthesizer)
     anything = np.where(measured, 0.0, _unmeasured(unclipped, rows))
     found: np.ndarray = directions.T**2 @ anything
-    if synthesizer is None:
-        return found
+    if synthesizer is not None:
+        found += _of_measured(unclipped, directions, rows, measured, synthesizer, fine)
+    # A direction has variance one. What features that hardly differ from one another may each do
+    # does not add up in it.
+    return np.minimum(found, LARGEST_DIFFERENCE)
+
+
+def _of_measured(
+    features: Standardised,
+    directions: np.ndarray,
+    rows: Coded,
+    measured: np.ndarray,
+    synthesizer: Redrawable,
+    fine: FineCells,
+) -> np.ndarray:
+    """What the synthesizer's noise, and what it does not see within its cells, may come to."""
+    found = np.zeros(directions.shape[1])
     chosen_rows = spread(len(rows), MOST_ROWS)
     some, fine = rows.take(chosen_rows), fine.take(chosen_rows)
     # Before there are values of so many features: this takes the most memory of all.
     redrawn = _redrawn(some, synthesizer, fine)
-    values = unclipped.single(some)
+    values = features.single(some)
     sets = features.features.columns
     for columns in dict.fromkeys(sets):
         chosen = np.array([there == columns for there in sets]) & measured
