@@ -25,7 +25,7 @@ PATIENTS = click.IntRange(1_000, 1_000_000)
 
 
 @click.command("demo", epilog="Example: counterpoise demo --out demo-release")
-@click.option("--out", type=PATH, default=DEMO, show_default=True)
+@click.option("-o", "--out", type=PATH, default=DEMO, show_default=True)
 @click.option("--epsilon", type=float, default=1.0, show_default=True)
 @click.option("--patients", "count", type=PATIENTS, default=12_000, show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")

@@ -130,7 +130,7 @@ budget_options = many(
     ),
     click.option("--epsilon", required=True, type=float, help="The privacy budget."),
     click.option("--delta", type=float, default=0.0, show_default=True, help="0: a pure budget."),
-    click.option("--out", type=PATH, help="The folder to write."),
+    click.option("-o", "--out", type=PATH, help="The folder to write."),
 )
 
 question_options = many(

@@ -36,7 +36,7 @@ Examples:
 @click.option("--label", metavar="COLUMN", help="True in the target; or a factor above 0.")
 @click.option("--population", type=float, help="How many people the target has.")
 @click.option("--seed", type=int, help="Of the learned factors in the replicates.")
-@click.option("--out", type=PATH, required=True, help="The folder to write.")
+@click.option("-o", "--out", type=PATH, required=True, help="The folder to write.")
 @click.option("--csv", is_flag=True, help="Write synthetic.csv beside the Parquet file.")
 @click.option("--overwrite", is_flag=True, help="Replace a release that is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
