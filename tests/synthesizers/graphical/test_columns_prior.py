@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from counterpoise.synthesizers.graphical import Domain, Measurement, fit, fit_report
 from counterpoise.synthesizers.graphical.columns_prior import (
     ENOUGH_CELLS,
+    LONGEST_WALK,
+    _walks,
     fitted_counts,
     likely_answers,
     likely_counts,
@@ -52,6 +55,63 @@ def test_equal_answers_have_equal_counts_and_larger_ones_larger_counts():
     assert counts[1] == pytest.approx(counts[5])
     order = counts[[1, 4, 0, 3]]
     assert (np.diff(order) > 0).all()
+
+
+def test_neighbours_that_are_alike_tell_of_each_other():
+    """Seeded: 40 tables. The same answers in another order, as of names, tell less."""
+    exact = TOTAL * stats.norm.pdf(np.linspace(-2, 3, 60))
+    exact *= TOTAL / exact.sum()
+    shuffle = np.random.default_rng(1).permutation(60)
+    noisy = noisy_tables(exact)
+    ordered = likely_answers(noisy, SCALE, TOTAL).counts - exact
+    shuffled = likely_answers(noisy[:, shuffle], SCALE, TOTAL).counts - exact[shuffle]
+    assert np.abs(ordered).sum() < 0.7 * np.abs(shuffled).sum()
+
+
+def test_values_in_no_order_may_be_in_any():
+    generator = np.random.default_rng(2)
+    noisy = generator.choice([0.0, 100.0, 400.0], 40) + generator.normal(0, SCALE, 40)
+    likely = likely_answers(noisy, SCALE, noisy.sum())
+    for _ in range(10):
+        shuffle = generator.permutation(40)
+        again = likely_answers(noisy[shuffle], SCALE, noisy.sum())
+        assert again.counts == pytest.approx(likely.counts[shuffle], abs=0.05 * SCALE)
+        assert again.answers == pytest.approx(likely.answers[shuffle], abs=0.05 * SCALE)
+
+
+def test_the_counts_of_a_walk_replace_the_answers():
+    exact = TOTAL * np.arange(1, 81) / np.arange(1, 81).sum()
+    [noisy] = noisy_tables(exact, 1)
+    likely = likely_answers(noisy, SCALE, TOTAL)
+    assert likely.answers == pytest.approx(likely.counts, abs=1.0)
+    assert np.abs(likely.answers - exact).mean() < 0.5 * np.abs(noisy - exact).mean()
+
+
+def test_walks_are_those_of_dense_algebra():
+    """The differences of the answers are N(0, DD' + v); the likelihood is of their span."""
+    generator = np.random.default_rng(3)
+    answers, steps = generator.normal(5, 2, (2, 12)), generator.uniform(0.01, 9, (2, 4, 11))
+    means, log_likelihoods = _walks(answers, steps)
+    difference = np.diff(np.eye(12), axis=0)
+    span = difference @ difference.T
+    for i, j in np.ndindex(2, 4):
+        precision = np.eye(12) + difference.T @ np.diag(1 / steps[i, j]) @ difference
+        assert means[i, j] == pytest.approx(np.linalg.solve(precision, answers[i]))
+        law = stats.multivariate_normal(np.zeros(11), span + np.diag(steps[i, j]))
+        dense = law.logpdf(difference @ answers[i]) + np.linalg.slogdet(span)[1] / 2
+        assert log_likelihoods[i, j] == pytest.approx(dense + 11 / 2 * np.log(2 * np.pi))
+
+
+@pytest.mark.parametrize("cells", [ENOUGH_CELLS, 520, LONGEST_WALK + 1])
+def test_counts_of_any_size_have_likely_ones(cells):
+    """Hardly any rows, and far more rows than noise, next to empty cells."""
+    few = np.random.default_rng(4).normal(0, 1e3, cells)
+    many = np.where(np.arange(cells) % 3, 1e9, 0.0)
+    for noisy, scale, total in ((few, 1e3, 1.0), (many, 1.0, many.sum())):
+        likely = likely_answers(noisy, scale, total)
+        assert likely.counts.min() > 0
+        assert likely.counts.sum() == pytest.approx(total)
+        assert np.isfinite(likely.answers).all()
 
 
 def test_a_column_of_one_value_has_all_rows():
