@@ -105,11 +105,27 @@ def test_without_a_synthesizer_anything_is_plausible():
 
 
 def test_features_that_hardly_differ_do_not_add_up():
-    """The difference of two, in units of its own spread, is many times either of them."""
-    _, rows, features = fitted(Independent(), 0)
-    steep = np.zeros((len(features.names), 1))
-    steep[:2, 0] = 1000.0, -1000.0
-    assert plausible_variances(features, steep, rows, None) == pytest.approx([LARGEST_DIFFERENCE])
+    """Rows of a group are nearly all ill: the two features differ by the few that are not.
+
+    The difference, in units of its own spread, moves by what few rows can, however far each may.
+    """
+    generator = np.random.default_rng(0)
+    group = generator.choice(["a", "b", "c"], 4000)
+    ill = (group == "b") & (generator.random(4000) < 0.99)
+    table = pd.DataFrame({"x": generator.random(4000), "group": group, "ill": ill})
+    rows = SCHEMA.encode(table)
+    features = Standardised.over((OneHot() + Products("ill")).over(rows), rows)
+    values = replace(features, bound=np.inf)(rows)
+    names = list(features.names)
+    pair = [names.index("group=b"), names.index("group=b * ill=True")]
+    direction = np.zeros((len(names), 1))
+    direction[pair, 0] = 1 / values[:, pair].std(axis=0) * [1, -1]
+    left = (values @ direction)[:, 0]
+    direction, left = direction / left.std(), left / left.std()
+    found = plausible_variances(features, direction, rows, None)
+    assert found == pytest.approx([LARGEST_DIFFERENCE * 3 / (left**4).mean()], rel=0.1)
+    own = plausible_variances(features, np.eye(len(names)), rows, None)
+    assert (direction.T**2 @ own)[0] > 20 * found[0]
 
 
 def test_what_is_rare_can_differ_by_little():

@@ -47,52 +47,36 @@ def plausible_variances(
     `rows` are the synthetic ones, `fine` the cells that they have in the shapes of their columns;
     without a synthesizer nothing is known of them.
     """
-    # What is known is of the features themselves, not of clipped ones.
-    unclipped = replace(features, bound=np.inf)
-    measured = is_measured(features, synthesizer)
-    anything = np.where(measured, 0.0, _unmeasured(unclipped, rows))
-    found: np.ndarray = directions.T**2 @ anything
-    if synthesizer is not None:
-        found += _of_measured(unclipped, directions, rows, measured, synthesizer, fine)
-    # A direction has variance one. What features that hardly differ from one another may each do
-    # does not add up in it.
-    return np.minimum(found, LARGEST_DIFFERENCE)
-
-
-def _of_measured(
-    features: Standardised,
-    directions: np.ndarray,
-    rows: Coded,
-    measured: np.ndarray,
-    synthesizer: Redrawable,
-    fine: FineCells,
-) -> np.ndarray:
-    """What the synthesizer's noise, and what it does not see within its cells, may come to."""
-    found = np.zeros(directions.shape[1])
     chosen_rows = spread(len(rows), MOST_ROWS)
     some, fine = rows.take(chosen_rows), fine.take(chosen_rows)
     # Before there are values of so many features: this takes the most memory of all.
-    redrawn = _redrawn(some, synthesizer, fine)
-    values = features.single(some)
-    sets = features.features.columns
+    redrawn = None if synthesizer is None else _redrawn(some, synthesizer, fine)
+    # What is known is of the features themselves, not of clipped ones.
+    unclipped = replace(features, bound=np.inf)
+    values = unclipped.single(some)
+    within = np.zeros(directions.shape[1])
+    measured, sets = is_measured(features, synthesizer), features.features.columns
     for columns in dict.fromkeys(sets):
         chosen = np.array([there == columns for there in sets]) & measured
         if chosen.any():
-            within = _within_cells(values[:, chosen], _cells(columns, some, fine))
-            found += ((within @ directions[chosen]) * directions[chosen]).sum(axis=0)
+            covariance = _within_cells(values[:, chosen], _cells(columns, some, fine))
+            within += ((covariance @ directions[chosen]) * directions[chosen]).sum(axis=0)
     values -= values.mean(axis=0, dtype=float).astype(values.dtype)
-    centred = values @ directions.astype(values.dtype)
-    means = redrawn.T @ centred / len(some)
-    found += (means**2).mean(axis=0)
-    return found
+    along = values @ directions.astype(values.dtype)
+    squares = along**2
+    # What features that hardly differ from one another may each do does not add up in a direction.
+    found = np.minimum(
+        directions.T**2 @ np.where(measured, 0.0, _unmeasured(unclipped, rows)),
+        _largest(squares.mean(axis=0, dtype=float), (squares**2).mean(axis=0, dtype=float)),
+    )
+    found += within
+    if redrawn is not None:
+        found += ((redrawn.T @ along / len(some)) ** 2).mean(axis=0)
+    return np.minimum(found, LARGEST_DIFFERENCE)
 
 
 def _unmeasured(features: Standardised, rows: Coded) -> np.ndarray:
-    """How large the squared difference of means may be where nothing was measured.
-
-    A feature that is far from its mean in a part p of the rows has a kurtosis of about 1 / p, and
-    a mean that moves by sqrt(p) deviations when that part is doubled: the rarer, the less.
-    """
+    """How large the squared difference of means may be where nothing was measured."""
     # The rows that the coordinates are made of; what is too rare for these has none.
     some = rows.take(spread(len(rows), PART_ROWS))
     variance, fourth = np.zeros((2, len(features.names)))
@@ -102,6 +86,15 @@ def _unmeasured(features: Standardised, rows: Coded) -> np.ndarray:
         variance += squares.sum(axis=0) / len(some)
         squares *= squares
         fourth += squares.sum(axis=0) / len(some)
+    return _largest(variance, fourth)
+
+
+def _largest(variance: np.ndarray, fourth: np.ndarray) -> np.ndarray:
+    """How large the squared difference may be of means of this variance and fourth moment.
+
+    What is far from its mean in a part p of the rows has a kurtosis of about 1 / p, and a mean that
+    moves by sqrt(p) deviations when that part is doubled: the rarer, the less.
+    """
     kurtosis = np.maximum(
         np.maximum(fourth, np.finfo(float).tiny) / np.maximum(variance, 1e-150) ** 2,
         NORMAL_KURTOSIS,
