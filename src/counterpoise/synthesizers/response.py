@@ -143,7 +143,8 @@ class Response:
         rows = self.indicators
         scale = self.total / max(1, rows.shape[0])
         chosen = np.sort(np.argsort(self.expected)[-MOST_CELLS:])
-        values = _centred_values(rows[:, chosen], scale, self.penalty[chosen], right[chosen])
+        right = right[chosen]  # the rest is let go before the largest matrix is made
+        values = _centred_values(rows[:, chosen], scale, self.penalty[chosen], right)
         found: np.ndarray = scale * (rows.T @ values)
         return found
 
@@ -169,16 +170,6 @@ def _solve_in_cells(
     Thousands of cells squared are the largest there is, so they are held in single precision, and
     the factor of that matrix leads conjugate gradients in double precision, which need B alone.
     """
-    means = np.asarray(rows.mean(axis=0)).reshape(-1)
-    by_cell = rows.T.tocsr()
-
-    def apply(cells: np.ndarray) -> np.ndarray:
-        found = by_cell @ (rows @ cells)
-        found -= np.outer(rows.shape[0] * means, means @ cells)
-        found *= scale
-        found += penalty[:, None] * cells
-        return found
-
     try:
         factor = linalg.cho_factor(
             _gram(rows, scale, penalty, np.float32),
@@ -186,6 +177,15 @@ def _solve_in_cells(
             overwrite_a=True,
             check_finite=False,
         )
+        means, by_cell = np.asarray(rows.mean(axis=0)).reshape(-1), rows.T.tocsr()
+
+        def apply(cells: np.ndarray) -> np.ndarray:
+            found = by_cell @ (rows @ cells)
+            found -= np.outer(rows.shape[0] * means, means @ cells)
+            found *= scale
+            found += penalty[:, None] * cells
+            return found
+
         return _refined(apply, factor, right)
     except linalg.LinAlgError:
         # With hardly any noise the penalty is lost in single precision.

@@ -48,9 +48,7 @@ NEAR_ENOUGH, MOST_TRIES, LONGEST = 1e-9, 100, 1.0
 def towards_columns(
     measurements: Sequence[Measurement], total: float
 ) -> tuple[list[Measurement], dict[Columns, Array]]:
-    """The measurements, with the answers that single columns have in a fit, and the potentials
-    of the prior that they make.
-    """
+    """The measurements as a fit takes them, and the potentials of the prior of single columns."""
     answers: list[Measurement] = []
     potentials: dict[Columns, Array] = {}
     for part in measurements:
