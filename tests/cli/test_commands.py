@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import counterpoise as cp
-from counterpoise.cli import error_text, main
+from counterpoise.cli import error_text, group, main
 from counterpoise.cli.hospital import SCHEMA, patients
 from counterpoise.cli.options import SYNTHESIZERS, WEIGHTERS
 from counterpoise.curation import weigh as weigh_module
@@ -299,6 +299,19 @@ def test_a_wrong_call_is_one_line_and_a_hint_with_code_two():
     assert missing.startswith("error: missing argument")
     assert hint == "hint:  counterpoise release --help"
     assert run_process("unheard-of").returncode == 2
+
+
+def test_every_command_that_writes_takes_the_short_word_for_where():
+    options = {name: group.get_command(None, name).params for name in group.list_commands(None)}
+    said = {
+        (name, option)
+        for name, params in options.items()
+        for param in params
+        if "--out" in param.opts
+        for option in param.opts
+    }
+    assert {name for name, option in said if option == "-o"} == {name for name, _ in said}
+    assert ("release", "--out") in said
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported():

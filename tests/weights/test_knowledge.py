@@ -128,6 +128,13 @@ def test_features_that_hardly_differ_do_not_add_up():
     assert (direction.T**2 @ own)[0] > 20 * found[0]
 
 
+def test_no_more_than_the_largest_difference_is_plausible():
+    """Numbers are known to their bins alone, which a steep direction would make any distance of."""
+    model, rows, features = fitted(Independent(), 0)
+    steep = 1000 * np.eye(len(features.names))
+    assert plausible_variances(features, steep, rows, model).max() == LARGEST_DIFFERENCE
+
+
 def test_what_is_rare_can_differ_by_little():
     """A part p of the rows moves a standardised mean by sqrt(p) when it is doubled."""
     schema = Schema([Column.categorical("group", ["a", "b"])])

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -182,11 +182,10 @@ class StoredRows:
             join_parquet([self.path], path, columns, csv)
             return
         if self.folder is not None and self.folder.instead is None:
-            try:
+            # Not to another disk, or on one that has no links.
+            with suppress(OSError):
                 os.link(self.path, path)
                 return
-            except OSError:
-                pass  # on another disk, or one that has no links
         shutil.copyfile(self.path, path)
 
     def follow(self, file: Path) -> None:

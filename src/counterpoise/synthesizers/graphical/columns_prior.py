@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from counterpoise.synthesizers.graphical.domain import Columns
 from counterpoise.synthesizers.graphical.factor import Array
@@ -78,7 +78,7 @@ def likely_answers(noisy: Array, scale: float, total: float) -> Likely:
     if noisy.shape[-1] < ENOUGH_CELLS:
         counts = fitted_counts(noisy, scale, total)
         return Likely(counts, counts)
-    counts, log_likelihood = _unordered(noisy, scale, total)
+    counts, log_likelihood = likely_counts(noisy, scale, total)
     answers = (noisy + counts) / 2
     if noisy.shape[-1] > LONGEST_WALK:
         return Likely(answers, counts)
@@ -98,7 +98,7 @@ def fitted_counts(noisy: Array, scale: float, total: float) -> Array:
     values = noisy + (mean - noisy.mean(axis=-1, keepdims=True))
     theta = np.log(np.maximum(values, scale) / mean)
     for _ in range(MOST_TRIES):
-        shares = _shares(theta)
+        shares = softmax(theta, axis=-1)
         gradient = total * shares - values + penalty * theta
         # The Hessian is n (diag p - p p') + tau s^2.
         diagonal = total * shares + penalty
@@ -108,27 +108,18 @@ def fitted_counts(noisy: Array, scale: float, total: float) -> Array:
         theta -= np.clip(step, -LONGEST, LONGEST)
         if np.abs(step).max(initial=0) < NEAR_ENOUGH:
             break
-    return np.asarray(total * _shares(theta))
+    return np.asarray(total * softmax(theta, axis=-1))
 
 
-def _shares(theta: Array) -> Array:
-    found = np.exp(theta - theta.max(axis=-1, keepdims=True))
-    return np.asarray(found / found.sum(axis=-1, keepdims=True))
+def likely_counts(noisy: Array, scale: float, total: float) -> tuple[Array, Array]:
+    """The posterior means of counts in no order, and the log-likelihood of the answers.
 
+    They sum to `total`, under a prior that all cells share. The cells of a column are the last
+    axis; those before it are of answers that are apart.
 
-def likely_counts(noisy: Array, scale: float, total: float) -> Array:
-    """The posterior means of counts in no order that sum to `total`, under a prior they share.
-
-    The cells of a column are the last axis; those before it are of answers that are apart.
-
-    >>> likely_counts(np.array([960.0, 25.0, -20.0, 10.0, -15.0]), 20.0, 1000.0).round()
+    >>> likely_counts(np.array([960.0, 25.0, -20.0, 10.0, -15.0]), 20.0, 1000.0)[0].round()
     array([968.,  12.,   6.,   9.,   6.])
     """
-    return _unordered(noisy, scale, total)[0]
-
-
-def _unordered(noisy: Array, scale: float, total: float) -> tuple[Array, Array]:
-    """Likely counts in no order, and the log-likelihood of the answers."""
     mean = total / noisy.shape[-1]
     # The counts sum to the total: what the answers are beyond it is noise.
     values = noisy + (mean - noisy.mean(axis=-1, keepdims=True))
