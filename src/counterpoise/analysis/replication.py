@@ -171,7 +171,7 @@ def covariance(results: np.ndarray) -> np.ndarray:
     """
     deviations = results[:, REPLICATES] - results[:, [FULL]]
     deviations = deviations[:, np.isfinite(deviations).all(axis=0)]
-    # V = (1/R) sum_r (theta_r - theta) (theta_r - theta)'
+    # V = (1/R) sum_r (theta_r - theta) (theta_r - theta)', all the way: p = 1
     return np.asarray(deviations @ deviations.T / deviations.shape[1])
 
 
@@ -184,7 +184,7 @@ def standard_errors(results: np.ndarray) -> np.ndarray:
     squares = (results[..., REPLICATES] - results[..., [FULL]]) ** 2
     defined = np.isfinite(squares)
     count = defined.sum(axis=-1)
-    # V = (1/R) sum_r (theta_r - theta)^2, over the replicates in which theta_r is defined.
+    # V = (1/R) sum_r (theta_r - theta)^2, all the way, over the replicates that define theta_r.
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sqrt(np.where(defined, squares, 0.0).sum(axis=-1) / count))
 

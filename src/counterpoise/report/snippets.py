@@ -49,6 +49,11 @@ class Snippets:
         return next((each for each in self.schema if not each.is_numeric), None)
 
     @property
+    def scale(self) -> float:
+        """c in V = c sum_r (theta_r - theta)^2, as the card has it; all its digits are written."""
+        return 1 / (self.replicates * self.part**2)
+
+    @property
     def python(self) -> str:
         """Through this package."""
         shown = self.number or self.schema[self.schema.names[0]]
@@ -81,7 +86,7 @@ class Snippets:
             design = (
                 "design <- svrepdesign(\n"
                 '  data = rows, weights = ~weight, repweights = "^weight_[0-9]+$",\n'
-                f'  type = "other", scale = {self._scale}, '
+                f'  type = "other", scale = {self.scale}, '
                 f"rscales = rep(1, {self.replicates}),\n"
                 "  combined.weights = TRUE, mse = TRUE\n)\n"
             )
@@ -94,11 +99,6 @@ class Snippets:
         if self.number is not None and self.group is not None:
             grouped = f"\nsvyby(~{name}, ~{_r(self.group.name)}, design, svymean, na.rm = TRUE)"
         return f"{opening}{design}svymean(~{name}, design, na.rm = TRUE){grouped}"
-
-    @property
-    def _scale(self) -> str:
-        """c in V = c sum_r (theta_r - theta)^2."""
-        return f"{1 / (self.replicates * self.part**2):.6g}"
 
     @property
     def sql(self) -> str:
@@ -122,11 +122,11 @@ class Snippets:
         return (
             f"{estimate}\n\n-- the mean of all, with the standard error of its replicates\n"
             "WITH each AS (UNPIVOT (\n"
-            f"  SELECT sum({weights} * {name}) / sum({weights})\n"
+            f"  SELECT sum({name}::DOUBLE * {weights}) / sum({weights})\n"
             f"  FROM 'synthetic.parquet' WHERE {name} IS NOT NULL\n"
             ") ON COLUMNS(*) INTO NAME weights VALUE mean)\n"
             "SELECT whole.mean, "
-            f"sqrt({self._scale} * sum((each.mean - whole.mean) ** 2)) AS standard_error\n"
+            f"sqrt({self.scale} * sum((each.mean - whole.mean) ** 2)) AS standard_error\n"
             "FROM each, (FROM each WHERE weights = 'weight') AS whole\n"
             "WHERE each.weights <> 'weight'\n"
             "GROUP BY whole.mean;"
