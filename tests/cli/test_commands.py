@@ -1,6 +1,7 @@
 """The curator's commands, as a person calls them: in a process of its own where it matters."""
 
 import json
+import re
 import os
 import subprocess
 import sys
@@ -87,6 +88,19 @@ def test_marks_are_accepted_one_by_one_or_paid_for(files):
     assert not [mark for mark in schema.unconfirmed if mark[0] == "sex"]
     assert ("income", "maximum") in schema.paid
     assert schema["income"].maximum is None
+
+
+def test_inspect_sums_up_the_ledger_and_lists_it_when_asked(files, words):
+    out = files / "out"
+    run(*words, "--delta", 1e-6, "--out", out, "--synthesizer", "aim")
+    ledger = cp.load(out).ledger
+    summed, listed = run("inspect", out), run("inspect", out, "--ledger")
+    assert str(ledger) in listed
+    assert ledger.headline in summed
+    looks = re.findall(r"^(\w+) +(\w+) +(\d+) +([\d.e-]+)$", summed, re.M)
+    assert len(looks) < len(ledger.spends)
+    assert sum(int(count) for *_, count, _ in looks) == len(ledger.spends)
+    assert sum(float(added) for *_, added in looks) == pytest.approx(1.0, rel=1e-2)
 
 
 def test_a_release_is_written_and_inspected(files, words):

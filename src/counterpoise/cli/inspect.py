@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 @click.command("inspect", epilog="Example: counterpoise inspect patients-release/")
 @click.argument("folder", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
+@click.option("--ledger", "all_looks", is_flag=True, help="List every look that was charged.")
 @click.option("-q", "--quiet", is_flag=True, help="Check the files, and print only errors.")
-def command(folder: Path, as_json: bool, quiet: bool) -> None:
+def command(folder: Path, as_json: bool, all_looks: bool, quiet: bool) -> None:
     """Show what the release in FOLDER holds and what it cost; checks every file."""
     import counterpoise
     from counterpoise.cli.console import echo_json
@@ -26,18 +27,18 @@ def command(folder: Path, as_json: bool, quiet: bool) -> None:
     if as_json:
         echo_json(release.card | {"guarantee": release.guarantee})
     elif not quiet:
-        click.echo("\n".join(_lines(release, folder)))
+        click.echo("\n".join(_lines(release, folder, all_looks)))
 
 
-def _lines(release: Release, folder: Path) -> list[str]:
+def _lines(release: Release, folder: Path, all_looks: bool) -> list[str]:
     from counterpoise.analysis.retarget import described
     from counterpoise.analysis.text import aligned
     from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED
     from counterpoise.cli.console import verdict_line
-    from counterpoise.cli.summary import places
+    from counterpoise.cli.summary import ledger_summary, places
 
     card, rows = release.card, release.rows
-    weights, replicates = card["weights"], release.replicate_count
+    weights = card["weights"]
     effective = float(weights["effective_sample_size"])
     facts = [
         ("privacy", release.guarantee),
@@ -45,7 +46,7 @@ def _lines(release: Release, folder: Path) -> list[str]:
         ("synthesizer", str(card["synthesizer"]["method"])),
         ("weights", str(weights["method"])),
         ("effective sample size", f"{effective:,.0f} ({effective / max(rows, 1):.0%} of the rows)"),
-        ("replicate weights", str(replicates or "none")),
+        ("replicate weights", _replicates(card)),
     ]
     if card.get(CHOSEN_FROM) is not None:
         facts.append(("rows", f"chosen by weight from {card[CHOSEN_FROM]:,}"))
@@ -65,7 +66,15 @@ def _lines(release: Release, folder: Path) -> list[str]:
         verdict_line(card),
         aligned(facts, 2),
         "",
-        str(release.ledger),
+        str(release.ledger) if all_looks else ledger_summary(release.ledger),
         "",
         places(folder),
     ]
+
+
+def _replicates(card: dict[str, Any]) -> str:
+    """How many replicate weights there are, and how a variance is made of them."""
+    if not (found := card["replicates"]):
+        return "none"
+    said = f"a variance is {found['scale']} times the sum of their squared distances"
+    return f"{found['count']}; {said}"

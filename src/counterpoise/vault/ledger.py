@@ -326,7 +326,9 @@ class Ledger:
             ledger.spend(spend.query, spend.event, spend.delta)
         return ledger
 
-    def __str__(self) -> str:
+    @property
+    def headline(self) -> str:
+        """What is spent of the budget, and a stamp where that is not the whole story, as lines."""
         budget = self.budget
         unit = "person" if budget.max_rows_per_person > 1 else "record"
         with self._lock:
@@ -337,12 +339,16 @@ class Ledger:
             stamp = [] if self.private else ["NOT PRIVATE: the noise was drawn from a seed"]
             if self.is_asymptotic:
                 stamp.append("ASYMPTOTIC: the figure is that of a chain without end")
-            frame = self.to_frame()
+        return "\n".join([head, *stamp])
+
+    def __str__(self) -> str:
+        with self._lock:
+            head, frame = self.headline, self.to_frame()
         table = frame.to_string(index=False, float_format="{:.4g}".format) if len(frame) else ""
-        return "\n".join([head, *stamp, table]).rstrip()
+        return f"{head}\n{table}".rstrip()
 
     def __repr__(self) -> str:
-        return f"<Ledger: {str(self).splitlines()[0]}>"
+        return f"<Ledger: {self.headline.splitlines()[0]}>"
 
     def __getstate__(self) -> dict[str, Any]:
         # A lock is not copied; a copy is of one moment.
