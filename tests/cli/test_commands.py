@@ -1,8 +1,8 @@
 """The curator's commands, as a person calls them: in a process of its own where it matters."""
 
 import json
-import re
 import os
+import re
 import subprocess
 import sys
 
@@ -339,6 +339,22 @@ def test_help_is_quick_because_nothing_heavy_is_imported():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
     )
     assert result.stdout.strip() == "[]"
+
+
+def test_the_package_names_what_is_public_before_it_is_imported():
+    code = (
+        "import sys, rlcompleter, counterpoise; from counterpoise import __all__ as public; "
+        "assert dir(counterpoise) == sorted(public), dir(counterpoise); "
+        "heavy = {'numpy', 'pandas', 'duckdb', 'dp_accounting', 'scipy', 'sklearn', 'opendp'}; "
+        "print(sorted(heavy & set(sys.modules))); "
+        "shown = rlcompleter.Completer({'cp': counterpoise}).attr_matches('cp.'); "
+        "assert {'cp.release(', 'cp.load(', 'cp.Schema('} <= set(shown), shown"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert result.stdout.strip() == "[]", result.stderr
+    assert not result.returncode, result.stderr
 
 
 def completions(line):

@@ -50,7 +50,8 @@ def ledger_summary(ledger: Ledger) -> str:
         added=so_far.diff().fillna(so_far),
     ).groupby(["stage", "mechanism"], sort=False)["added"]
     lines = [("stage", "mechanism", "looks", "epsilon added")]
-    for (stage, mechanism), added in kinds:
+    for kind, added in kinds:
+        stage, mechanism = map(str, kind)
         lines.append((stage, mechanism, f"{len(added):,}", f"{added.sum():.4g}"))
     return f"{ledger.headline}\n{aligned(lines, 2)}"
 
