@@ -16,6 +16,20 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not instal
 FRAME = """<iframe src="{page}" style="width: {width}px; height: 4000px; border: 0"
   onload="document.title = this.contentDocument.documentElement.scrollWidth"></iframe>"""
 
+# How far each name reaches into what is drawn beside it, in the charts that have names.
+INTO_CELLS = """<iframe src="{page}" style="width: {width}px; height: 4000px; border: 0"
+  onload="document.title = [...this.contentDocument.querySelectorAll('.maps svg, .column svg')]
+    .map(chart => [
+      [...chart.querySelectorAll('text')].filter(each => +each.getAttribute('x') == 0
+        && each.getAttribute('text-anchor') != 'end' && /[A-Za-z]/.test(each.textContent)
+        && !/%/.test(each.textContent)),
+      [...chart.querySelectorAll('rect')]])
+    .filter(([names, cells]) => names.length && cells.length)
+    .map(([names, cells]) => Math.round(
+      Math.max(...names.map(each => each.getBBox().x + each.getBBox().width))
+      - Math.min(...cells.map(each => each.getBBox().x))))"></iframe>"""
+CATEGORIES = ["WOMEN WHO WERE WARM IN THE MORNING", "WOMEN WHO WERE WARM IN THE EVENING"]
+
 
 def browse(profile, *words):
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -31,6 +45,7 @@ def report(tmp_path_factory):
             cp.Column.boolean("ill"),
             cp.Column.continuous("dose", 0, 10),
             cp.Column.continuous("cost", 0, 1e9, bins=(0, 10, 1000, 100_000, 1e9)),
+            cp.Column.categorical("HOW_MANY_WOMEN_AND_MEN_WERE_WARM_MMWW", CATEGORIES),
             cp.Column.categorical("a_rather_long_name_of_a_column_without_spaces", ["a", "b"]),
         ]
     )
@@ -38,6 +53,7 @@ def report(tmp_path_factory):
         {"ill": [True, False] * 400, "dose": [1.0, 5.0] * 400, "cost": [5.0, 500.0] * 400}
     )
     rows[schema.names[-1]] = ["a", "a", "b", "b"] * 200
+    rows[schema.names[-2]] = CATEGORIES * 400
     made = cp.release(rows, schema, 2.0, 1e-6, rows=200, synthesizer="independent")
     return made.save(tmp_path_factory.mktemp("browser") / "out") / "report.html"
 
@@ -66,3 +82,16 @@ def test_the_report_is_not_wider_than_the_window(report, tmp_path, width):
         tmp_path / "profile", "--dump-dom", "--window-size=1400,4200", frame.as_uri()
     ).stdout
     assert int(re.search(r"<title>(\d+)</title>", dumped).group(1)) <= width
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_no_name_runs_into_the_cells_beside_it(report, tmp_path, width):
+    frame = tmp_path / "frame.html"
+    frame.write_text(INTO_CELLS.format(page=report.as_uri(), width=width))
+    words = ("--dump-dom", "--window-size=1400,4200", frame.as_uri())
+    dumped = browse(tmp_path / "profile", *words).stdout
+    found = re.search(r"<title>([-\d,]+)</title>", dumped).group(1)
+    into = [int(each) for each in found.split(",")]
+    # The map of pairs, and the columns of categories: three of them.
+    assert len(into) >= 4
+    assert max(into) < 0

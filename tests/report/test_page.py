@@ -99,6 +99,14 @@ def test_the_page_says_what_the_replicates_rest_on(release):
     assert "The error bars rest on few rows: 1 of the 10 replicate weights" in doubtful
 
 
+def test_weights_that_round_to_the_same_are_one_number(weighed):
+    assert "Nine rows of ten have a weight of 0.55 to 1.4;" in release_page(weighed)
+    near = np.where(np.arange(weighed.rows) < 3, 1.5, 1.0)
+    page = release_page(weighed.reweighted(near))
+    assert "Nine rows of ten have a weight of 1;" in page
+    assert not re.search(r"\b([\d.]+) (?:to|and) \1(?![\d.,])", page)
+
+
 def test_equal_weights_are_said_to_change_nothing(release):
     made = judged(release.unweighted(), "fine", "all weights are equal", "")
     card = {key: value for key, value in made.card.items() if key != "chosen_from"}

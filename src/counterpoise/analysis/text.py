@@ -56,6 +56,15 @@ def show_width(half: Any, shared: Any = None) -> str:
     raise AssertionError("every span of time has a unit")
 
 
+def show_range(low: str, high: str) -> str:
+    """Two ends as they are shown; one number where rounding has made them the same.
+
+    >>> show_range("0.97", "0.99"), show_range("0.98", "0.98")
+    ('0.97 to 0.99', '0.98')
+    """
+    return low if low == high else f"{low} to {high}"
+
+
 def aligned(lines: Sequence[tuple[str, ...]], left: int) -> str:
     """Lines of cells as text; the first `left` columns are aligned left, the others right.
 

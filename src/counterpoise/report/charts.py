@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from markupsafe import Markup
 
+from counterpoise.analysis.text import show_range
+from counterpoise.report.labels import short_names, text_width
 from counterpoise.report.scales import number_text
 
 PLAIN, WEIGHTED = "#cfcbc3", "#1f6f93"
@@ -21,6 +23,10 @@ _WIDTH = 300
 # A mark on a stronger relation is white.
 _DARK = 0.3
 _AXIS = 16  # height of the line of labels below a chart
+_LETTERS = 11  # height of letters, as the page's style has it
+_GAP = 4  # between a label and what it is of
+# Names beside a map take no more letter heights than 13 letters of usual width.
+_MOST_NAME = 8.5
 
 
 def categories(
@@ -48,10 +54,9 @@ def categories(
     longest = max(longest, min(float(reach.max(initial=0)), 1.4 * longest))
     longest = longest if truth is None else max(longest, float(truth.max(initial=0)))
     parts = [_opening(line * len(labels) + 2, said)]
+    names = short_names(labels, (start - _GAP) / _LETTERS)
     for place, (left, right, label) in enumerate(zip(plain, weighted, labels, strict=True)):
         top = place * line
-        # Long names often differ at their ends.
-        shown = label if len(label) <= 14 else f"{label[:7]}…{label[-6:]}"
         error = float(known[place])
         private = "" if truth is None else f", {truth[place]:.1%} private"
         parts.append(
@@ -59,7 +64,7 @@ def categories(
                 label, left, right, error_text(error), private
             )
         )
-        parts.append(chart_text(0, top + 14, shown))
+        parts.append(chart_text(0, top + 14, names[place]))
         for share, colour, shift, thick in ((left, PLAIN, 3, 14), (right, WEIGHTED, 7, 6)):
             parts.append(
                 Markup('<rect x="{}" y="{}" width="{:.2f}" height="{}" fill="{}"/>').format(
@@ -99,16 +104,18 @@ def heat_map(
     1
     """
     count = len(names)
-    size = min(11.0, (_WIDTH - 92) / max(count, 1))
-    start = 6 + 0.6 * size * min(max(map(len, names), default=0) + 3, 16)
+    size = min(_LETTERS, (_WIDTH - 92) / max(count, 1))
+    shown = [
+        f"{place} {name}" for place, name in enumerate(short_names(names, _MOST_NAME), start=1)
+    ]
+    start = _GAP + size * max(map(text_width, shown), default=0)
     side = min((_WIDTH - start) / max(count, 1), 24.0)
     parts = [_opening(side * count + 12, said)]
     for row, name in enumerate(names):
         y = 12 + row * side
-        shown = f"{row + 1} {name if len(name) <= 13 else f'{name[:7]}…{name[-5:]}'}"
         parts.append(
             Markup('<text x="0" y="{:.1f}" style="font-size: {:.1f}px">{}</text>').format(
-                y + side / 2 + size / 3, size, shown
+                y + side / 2 + size / 3, size, shown[row]
             )
         )
         parts.append(
@@ -205,18 +212,22 @@ def weights_histogram(weights: np.ndarray) -> Markup:
     parts = [
         _opening(
             height + _AXIS,
-            f"Histogram of the weights, from {10 ** logs.min():.3g} to {10 ** logs.max():.3g}",
+            "Histogram of the weights, of "
+            + show_range(f"{10 ** logs.min():.3g}", f"{10 ** logs.max():.3g}"),
         )
     ]
     for place, rows in enumerate(counts):
         if rows:
             tall = max(height * rows / counts.max(), 0.8)
-            ends = (10 ** (low + (place + side) * (high - low) / count) for side in (0, 1))
+            ends = (f"{10 ** (low + (place + side) * (high - low) / count):.3g}" for side in (0, 1))
             parts.append(
                 Markup(
                     '<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill="{}">'
-                    "<title>{:.3g} to {:.3g}: {:,} rows</title></rect>"
-                ).format(place * width, height - tall, width - 0.6, tall, WEIGHTED, *ends, rows)
+                    "<title>{}: {:,} rows</title></rect>"
+                ).format(
+                    *(place * width, height - tall, width - 0.6, tall, WEIGHTED),
+                    *(show_range(*ends), rows),
+                )
             )
     for tick in _ticks(low, high):
         x = _WIDTH * (math.log10(tick) - low) / (high - low)

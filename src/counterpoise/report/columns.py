@@ -218,9 +218,11 @@ def _numbers_said(name: str, bars: Bars) -> str:
     low, middle, high = (
         labels[min(int(np.searchsorted(below, part)), len(labels) - 1)] for part in (0.1, 0.5, 0.9)
     )
+    # The ends are labels of bars, as "20 to 24" is.
+    said = f"in {low}" if low == high else f"between {low} and {high}"
     return (
         f"Histogram of {name}, weighted: the middle value is in {middle}; four fifths of the "
-        f"values are between {low} and {high}"
+        f"values are {said}"
     )
 
 

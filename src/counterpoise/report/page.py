@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from counterpoise.analysis.retarget import described, margin_lines
 from counterpoise.analysis.support import IMPLIED, MEASURED, NEVER, UNKNOWN
+from counterpoise.analysis.text import show_range
 from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED
 from counterpoise.report.charts import (
     STAGE_COLOURS,
@@ -150,8 +151,8 @@ def _weights(release: Release, replicates: int) -> dict[str, Any]:
     if differ:
         low, middle, high = np.quantile(weights, [0.05, 0.5, 0.95])
         facts.append(
-            f"Nine rows of ten have a weight between {low:.2g} and {high:.2g}; the middle one is "
-            f"{middle:.2g}, the largest {weights.max():.3g}."
+            f"Nine rows of ten have a weight of {show_range(f'{low:.2g}', f'{high:.2g}')}; the "
+            f"middle one is {middle:.2g}, the largest {weights.max():.3g}."
         )
         facts.append(f"The heaviest row carries {card['largest_share']:.2%} of all the weight.")
     zeros = int((weights == 0).sum())
