@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from counterpoise.analysis.result import Estimate, Estimates, Symmetric, estimate
+from counterpoise.analysis.result import ALL_ALIKE, EMPTY, Estimate, Estimates, Symmetric, estimate
 from counterpoise.analysis.text import show, show_width
 from counterpoise.errors import AnalysisError
 from tests.analysis.releases import make_release
@@ -74,6 +74,18 @@ def test_grouped_estimates_print_as_an_aligned_table():
 def test_grouped_quantiles_print_the_ends_of_their_intervals():
     text = str(make_release().quantile("pain", by="ward")).splitlines()
     assert text[0].split() == ["ward", "value", "low", "high", "unweighted"]
+
+
+def test_a_clause_that_several_estimates_have_is_said_once_below_a_table():
+    results = np.array([5.0, 5.0, 4.0, 6.0])
+    members = (
+        estimate(results, note="so"),
+        estimate(np.full(4, np.nan), note="so"),
+        estimate(np.full(4, 5.0), note="so"),
+    )
+    [said] = Estimates(("ward",), (("a",), ("b",), ("c",)), members).notes()
+    clauses = said.strip("()").split("; ")
+    assert sorted(clauses) == sorted({"intervals of 95%", "so", EMPTY, ALL_ALIKE})
 
 
 def test_a_crosstab_prints_across():

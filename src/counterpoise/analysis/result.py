@@ -38,6 +38,8 @@ ALL_ALIKE = (
     "no standard error where the replicates cannot differ, as of rows that are all alike or of "
     "margins that were stated"
 )
+# What stands between the clauses of a note, and in none of them.
+_BETWEEN = "; "
 # Replicates that differ by less than this, of the estimate's size, differ by rounding.
 SAME = 1e-12
 
@@ -291,17 +293,17 @@ class Estimates:
 
     def notes(self, level: float = LEVEL) -> list[str]:
         """The lines below a table: the level of its intervals, what they rest on, and marks."""
-        notes = dict.fromkeys(member.note for member in self.members if member.note)
         spans = [member.span for member in self.members if member.span is not None]
         has_level = any(not isinstance(span, Allowed) for span in spans)
-        first = [f"intervals of {100 * level:g}%"] * has_level + list(notes)
+        level_said = f"intervals of {100 * level:g}%" if has_level else ""
+        first = joined(level_said, *(member.note for member in self.members))
         found = dict.fromkeys(member.support for member in self.members)
         footnotes = [
             f"{self.marks.get(support, '')} {text}".strip()
             for support, text in FOOTNOTES.items()
             if support in found
         ]
-        return [*([f"({'; '.join(first)})"] if first else []), *footnotes]
+        return [*([f"({first})"] if first else []), *footnotes]
 
 
 def estimate(
@@ -347,8 +349,13 @@ def estimates(
 
 
 def joined(*notes: str) -> str:
-    """The notes that say something, as one."""
-    return "; ".join(note for note in notes if note)
+    """What the notes say, as one note: a clause that several have is said once.
+
+    >>> joined("undefined; rare", "", "rare")
+    'undefined; rare'
+    """
+    clauses = (clause for note in notes for clause in note.split(_BETWEEN) if clause)
+    return _BETWEEN.join(dict.fromkeys(clauses))
 
 
 def _is_same(own: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
