@@ -9,6 +9,7 @@ from tests.evaluation.evaluations import evaluated
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
+WIDTH = "this.contentDocument.documentElement.scrollWidth"
 LOGGING = ("--enable-logging=stderr", "--v=0")
 
 
@@ -74,3 +75,17 @@ def test_it_is_light_or_dark_as_the_reader_likes_it(page, tmp_path):
     # A blank page of this size compresses to a few kilobytes.
     assert min(map(len, pictures)) > 40_000
     assert pictures[0] != pictures[1]
+
+
+def test_the_notice_stands_clear_of_the_title(page, tmp_path):
+    frame = tmp_path / "frame.html"
+    gap = (
+        "[...this.contentDocument.querySelectorAll('.stamp, h1')].slice(0, 2)"
+        ".map(each => each.getBoundingClientRect())"
+        ".reduce((box, title) => Math.round(title.top - box.bottom))"
+    )
+    frame.write_text(FRAME.format(page=page.as_uri(), width=1200).replace(WIDTH, gap))
+    words = ("--dump-dom", "--window-size=1400,4200", frame.as_uri())
+    dumped = browse(tmp_path / "profile", *words).stdout
+    # As far as a line of the text is high, about.
+    assert int(re.search(r"<title>(\d+)</title>", dumped).group(1)) >= 16

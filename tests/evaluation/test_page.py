@@ -6,6 +6,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from counterpoise.evaluation.attacks.finding import NEEDS_HOLDOUT, NO_HOLDOUT
 from counterpoise.evaluation.evaluate import ATTACK_COLUMNS
 from counterpoise.evaluation.page import confidential_page
 from tests.evaluation.evaluations import evaluated
@@ -22,6 +23,23 @@ ATTACKS = pd.DataFrame(
 @pytest.fixture(scope="module")
 def page():
     return confidential_page(replace(evaluated(), attacks=ATTACKS))
+
+
+def test_what_needs_a_holdout_is_said_once(page):
+    mark = "There is no hold-out"
+    says = ["Nothing." + NO_HOLDOUT, NEEDS_HOLDOUT]
+    # The first is above its baseline, and so stands in the summary as well.
+    attacks = ATTACKS.assign(says=says, low=[0.05, float("nan")], value=[0.1, float("nan")])
+    without = replace(
+        evaluated(), attacks=attacks, about=evaluated().about | {"holdout_rows": None}
+    )
+    for shown in (str(without), confidential_page(without)):
+        assert shown.lower().count("without a hold-out these baselines know nothing") == 1
+        assert "Nothing." in shown
+        assert mark not in shown
+        assert "no hold-out was given" not in shown
+    assert "Not available without a hold-out." in confidential_page(without)
+    assert "without a hold-out" not in page
 
 
 def lines(page, table):

@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from counterpoise.analysis.text import show_range
+from counterpoise.evaluation.attacks.finding import briefly
 from counterpoise.evaluation.confidential import NOTICE
 from counterpoise.evaluation.measured import HIGHER
 from counterpoise.evaluation.plots import bars, cloud, spans, ticks
@@ -23,6 +25,7 @@ from counterpoise.evaluation.result import (
     MODELS,
     PAIRS,
     TRIPLES,
+    caveat,
     closer,
     said_of_attacks,
     text,
@@ -57,6 +60,8 @@ _environment = jinja2.Environment(
     trim_blocks=True,
 )
 _environment.filters["figure"] = text
+_environment.filters["briefly"] = briefly
+_environment.filters["range"] = show_range
 
 
 def confidential_page(found: Evaluation) -> str:
@@ -171,6 +176,7 @@ def _attacks(found: Evaluation) -> dict[str, Any] | None:
     return {
         "groups": groups,
         "said": said_of_attacks(found),
+        "caveat": caveat(found),
         "kind": "fine" if not len(beyond) else _CAUTION[found.about["holdout_rows"] is not None],
         "beyond": beyond.to_dict("records"),
     }

@@ -17,6 +17,7 @@ import pandas as pd
 from counterpoise.analysis.text import aligned
 from counterpoise.arguments import one_of, whole_number
 from counterpoise.disk import plainly
+from counterpoise.evaluation.attacks.finding import briefly
 from counterpoise.evaluation.confidential import (
     NOTICE,
     check_outside_releases,
@@ -183,24 +184,32 @@ def _lines(found: Evaluation) -> Iterator[str]:
         yield "\nits rows were chosen by weight: unweighted, they carry most of the correction"
     if len(found.attacks):
         beyond = found.exceeding
-        yield f"\nattacks: {said_of_attacks(found)}"
+        yield "\nattacks: " + "; ".join(filter(None, [said_of_attacks(found), caveat(found)]))
         for line in beyond.to_dict("records"):
-            yield f"  {line['attack']}, {line['measure']}, {line['columns']}: {line['says']}"
+            says = briefly(line["says"])
+            yield f"  {line['attack']}, {line['measure']}, {line['columns']}: {says}"
 
 
 def said_of_attacks(found: Evaluation) -> str:
     """How many attacks exceed their baselines, in a sentence without a full stop."""
-    known = int(found.attacks["value"].astype(float).notna().sum())
-    said = (
-        f"{len(found.exceeding)} of {known} figures are above their baselines by more than both "
-        "intervals"
+    return (
+        f"{len(found.exceeding)} of {_known(found)} figures are above their baselines by more than "
+        "both intervals"
     )
-    if found.about["holdout_rows"] is None:
-        said += (
-            "; without a hold-out these baselines know nothing of a person, and what exceeds them "
-            f"need not be anybody's row ({len(found.attacks) - known} figures need a hold-out)"
-        )
-    return said
+
+
+def caveat(found: Evaluation) -> str:
+    """What attacks cannot tell for want of a hold-out, without a full stop; empty where not so."""
+    if found.about["holdout_rows"] is not None:
+        return ""
+    return (
+        "without a hold-out these baselines know nothing of a person, and what exceeds them "
+        f"need not be anybody's row ({len(found.attacks) - _known(found)} figures need a hold-out)"
+    )
+
+
+def _known(found: Evaluation) -> int:
+    return int(found.attacks["value"].astype(float).notna().sum())
 
 
 def closer(unweighted: float, weighted: float, better: str = LOWER) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from counterpoise.evaluation.attacks.finding import (
     KNOWLEDGE,
+    NO_HOLDOUT,
     WITH_WEIGHTS,
     Finding,
     Risk,
@@ -57,10 +58,7 @@ def attribute(scene: Scene) -> Finding:
                 _rates(scene, members, _anyone(scene, members), weights),
                 "with five rows at random",
             )
-            mark = (
-                " There is no hold-out: this baseline knows nothing of the person, so that an "
-                "excess need not be a disclosure."
-            )
+            mark = NO_HOLDOUT
         else:
             baseline, who = (
                 _rates(scene, strangers, scene.strangers_by_half, weights),

@@ -22,6 +22,12 @@ NEEDS_HOLDOUT = (
     "Not available: it takes people who are not in the private table to compare with, and no "
     "hold-out was given (the release has seen every private row, so none of them can serve)."
 )
+# What stands behind a figure where that is not so hard; see `briefly`.
+NO_HOLDOUT = (
+    " There is no hold-out: this baseline knows nothing of the person, so that an excess need not "
+    "be a disclosure."
+)
+NO_BASELINE = " There is no hold-out to compare with."
 
 
 @dataclass(frozen=True)
@@ -115,3 +121,14 @@ def compared(risk: Rate, baseline: Rate) -> str:
     if risk.high < baseline.low:
         return "less than the baseline"
     return "no more than chance explains"
+
+
+def briefly(says: str) -> str:
+    """What a figure says, where what a hold-out is needed for is said of all of them at once.
+
+    >>> briefly(f"It is 2%.{NO_HOLDOUT}"), briefly(NEEDS_HOLDOUT)
+    ('It is 2%.', 'Not available without a hold-out.')
+    """
+    if says == NEEDS_HOLDOUT:
+        return "Not available without a hold-out."
+    return says.removesuffix(NO_HOLDOUT).removesuffix(NO_BASELINE)

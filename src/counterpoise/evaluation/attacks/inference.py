@@ -14,6 +14,7 @@ import numpy as np
 
 from counterpoise.evaluation.attacks.finding import (
     KNOWLEDGE,
+    NO_HOLDOUT,
     Finding,
     Risk,
     compared,
@@ -51,10 +52,7 @@ def inference(scene: Scene) -> Finding:
         who, mark = "of people who are not", ""
     else:
         others, who = _luck(scene, members, secrets), "by a released row at random"
-        mark = (
-            " There is no hold-out: this baseline knows nothing of the person, so that an excess "
-            "need not be a disclosure."
-        )
+        mark = NO_HOLDOUT
     risks: list[Risk] = []
     for columns, found, baseline in zip(KNOWLEDGE, hits, others, strict=True):
         risks += _risks(scene, columns, secrets, found, baseline, who, mark)

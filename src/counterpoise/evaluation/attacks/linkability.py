@@ -15,6 +15,7 @@ import numpy as np
 
 from counterpoise.evaluation.attacks.finding import (
     KNOWLEDGE,
+    NO_HOLDOUT,
     WITH_WEIGHTS,
     Finding,
     Risk,
@@ -58,10 +59,7 @@ def linkability(scene: Scene) -> Finding:
         else:
             baseline = _rate(scene, _strange_halves(members, scene.members_by_half), weights)
             who = "of halves of two people"
-            mark = (
-                " There is no hold-out: this baseline knows nothing of how columns hang together, "
-                "so that an excess need not be a disclosure."
-            )
+            mark = NO_HOLDOUT
         says = (
             f"For {percent(risk.value)} of the people in the private table, two files with half of "
             f"the columns each would be linked by a released row; {who} "

@@ -20,6 +20,8 @@ from scipy import stats
 
 from counterpoise.evaluation.attacks.finding import (
     KNOWLEDGE,
+    NO_BASELINE,
+    NO_HOLDOUT,
     WITH_WEIGHTS,
     Finding,
     Risk,
@@ -82,14 +84,11 @@ def _risk(scene: Scene, measure: str, columns: str, counts: np.ndarray, blind: n
         baseline = _by_lot(counts, len(scene.private), len(scene.holdout))
         who, mark = "if those who fit were in it by lot, it would be", ""
     elif measure == MEASURES[2]:
-        baseline, who, mark = UNKNOWN, "", " There is no hold-out to compare with."
+        baseline, who, mark = UNKNOWN, "", NO_BASELINE
     else:
         baseline = Rate.of(int((blind[:, 0] == 1).sum()), len(blind))
         who = "of random predicates it is"
-        mark = (
-            " There is no hold-out: this baseline knows nothing of people, so that an excess need "
-            "not be a disclosure."
-        )
+        mark = NO_HOLDOUT
     chance = f"; {who} {percent(baseline.value)}: {compared(found, baseline)}" if who else ""
     least, most = _widths(scene)
     kind = {
