@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 import counterpoise
+from counterpoise.synthesizers import SYNTHESIZERS
+from counterpoise.weights import WEIGHTERS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -123,3 +125,12 @@ def test_the_version_has_its_entry_in_the_changelog_and_the_citation():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     assert re.search(rf"^## \[?{version}\b", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
     assert f"version: {version}" in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
+def test_the_index_leads_to_every_page_and_counts_the_methods():
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    pages = (ROOT / "docs").rglob("*.md")
+    wanted = {page.relative_to(ROOT / "docs").as_posix() for page in pages if page not in API}
+    assert wanted - set(re.findall(r"\]\(([^)#]+)", index)) == {"index.md"}
+    assert int(re.search(r"There are (\d+) synthesizers", index)[1]) == len(list(SYNTHESIZERS))
+    assert int(re.search(r"There are (\d+) ways to \[weigh", index)[1]) == len(list(WEIGHTERS))
