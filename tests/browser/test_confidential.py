@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.browser.test_report import CHROMIUM, FRAME, browse
+from tests.browser.test_report import CHROMIUM, FRAME, browse, title_of
 from tests.evaluation.evaluations import evaluated
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
@@ -58,11 +58,8 @@ def test_nothing_is_complained_of_and_nothing_asked_for(browsed, page, tmp_path)
 
 @pytest.mark.parametrize("width", [380, 1200])
 def test_the_page_is_not_wider_than_the_window(page, tmp_path, width):
-    frame = tmp_path / "frame.html"
-    frame.write_text(FRAME.format(page=page.as_uri(), width=width))
-    words = ("--dump-dom", "--window-size=1400,4200", frame.as_uri())
-    dumped = browse(tmp_path / "profile", *words).stdout
-    assert int(re.search(r"<title>(\d+)</title>", dumped).group(1)) <= width
+    frame = FRAME.format(page=page.as_uri(), width=width)
+    assert int(title_of(frame, tmp_path)) <= width
 
 
 def test_it_is_light_or_dark_as_the_reader_likes_it(page, tmp_path):
@@ -78,14 +75,11 @@ def test_it_is_light_or_dark_as_the_reader_likes_it(page, tmp_path):
 
 
 def test_the_notice_stands_clear_of_the_title(page, tmp_path):
-    frame = tmp_path / "frame.html"
     gap = (
         "[...this.contentDocument.querySelectorAll('.stamp, h1')].slice(0, 2)"
         ".map(each => each.getBoundingClientRect())"
         ".reduce((box, title) => Math.round(title.top - box.bottom))"
     )
-    frame.write_text(FRAME.format(page=page.as_uri(), width=1200).replace(WIDTH, gap))
-    words = ("--dump-dom", "--window-size=1400,4200", frame.as_uri())
-    dumped = browse(tmp_path / "profile", *words).stdout
+    frame = FRAME.format(page=page.as_uri(), width=1200).replace(WIDTH, gap)
     # As far as a line of the text is high, about.
-    assert int(re.search(r"<title>(\d+)</title>", dumped).group(1)) >= 16
+    assert int(title_of(frame, tmp_path)) >= 16

@@ -38,6 +38,14 @@ def browse(profile, *words):
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
+def title_of(frame, folder):
+    """What a frame around a page makes its title."""
+    file = folder / "frame.html"
+    file.write_text(frame)
+    words = ("--dump-dom", "--window-size=1400,4200", file.as_uri())
+    return re.search(r"<title>(.*?)</title>", browse(folder / "profile", *words).stdout)[1]
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     schema = cp.Schema(
@@ -76,22 +84,14 @@ def test_the_report_renders(report, tmp_path):
 
 @pytest.mark.parametrize("width", [400, 1200])
 def test_the_report_is_not_wider_than_the_window(report, tmp_path, width):
-    frame = tmp_path / "frame.html"
-    frame.write_text(FRAME.format(page=report.as_uri(), width=width))
-    dumped = browse(
-        tmp_path / "profile", "--dump-dom", "--window-size=1400,4200", frame.as_uri()
-    ).stdout
-    assert int(re.search(r"<title>(\d+)</title>", dumped).group(1)) <= width
+    frame = FRAME.format(page=report.as_uri(), width=width)
+    assert int(title_of(frame, tmp_path)) <= width
 
 
 @pytest.mark.parametrize("width", [400, 1200])
 def test_no_name_runs_into_the_cells_beside_it(report, tmp_path, width):
-    frame = tmp_path / "frame.html"
-    frame.write_text(INTO_CELLS.format(page=report.as_uri(), width=width))
-    words = ("--dump-dom", "--window-size=1400,4200", frame.as_uri())
-    dumped = browse(tmp_path / "profile", *words).stdout
-    found = re.search(r"<title>([-\d,]+)</title>", dumped).group(1)
-    into = [int(each) for each in found.split(",")]
+    frame = INTO_CELLS.format(page=report.as_uri(), width=width)
+    into = [int(each) for each in title_of(frame, tmp_path).split(",")]
     # The map of pairs, and the columns of categories: three of them.
     assert len(into) >= 4
     assert max(into) < 0
