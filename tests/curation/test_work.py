@@ -12,6 +12,7 @@ from counterpoise.errors import BudgetError, BundleError, TableError, VaultError
 from counterpoise.synthesizers import Aim, aim
 from counterpoise.vault import Journal, threshold_delta
 from counterpoise.weights import Oracle
+from tests.cli.calls import run as call
 from tests.conftest import make_schema, make_table
 
 BUDGET = cp.Budget(4.0, 1e-6)
@@ -47,7 +48,9 @@ def test_a_run_interrupted_at_any_stage_goes_on(tmp_path, stage):
     folder = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):
         run(folder, progress=interrupted_at(stage))
-    assert not [file for file in folder.iterdir() if file.name.startswith(".")]
+    # Nothing is paid for before the domain is asked for, and then nothing is left either.
+    assert folder.exists() == (stage != "domain")
+    assert not list(folder.glob(".*"))
     release = run(folder)
     assert 0.99 * 4 <= release.ledger.epsilon_spent <= 4
     assert [spend.stage for spend in release.ledger.spends].count("weights") == 2
@@ -300,6 +303,52 @@ def test_a_table_that_could_not_be_read_can_be_read_later(tmp_path):
         run(tmp_path / "work", table=path)
     make_table(400).to_csv(path, index=False)
     assert run(tmp_path / "work", table=path).ledger.epsilon_spent <= 4
+
+
+@pytest.mark.parametrize("way", ["release", "weigh", "command"])
+def test_a_request_that_is_refused_leaves_nothing_in_the_way_of_the_next(tmp_path, way):
+    schema, table = make_schema(), make_table(60)
+    work, missing = tmp_path / "new" / ".out.work", tmp_path / "nowhere.csv"
+    schema.write(tmp_path / "schema.json")
+    for epsilon in (1.0, 2.0):
+        with pytest.raises(TableError, match="there is no file"):
+            if way == "release":
+                cp.release(missing, schema, epsilon, work=work)
+            elif way == "weigh":
+                cp.weigh(missing, table, schema, epsilon, work=work)
+            else:
+                asked = ("--schema", tmp_path / "schema.json", "--epsilon", epsilon)
+                call("release", missing, *asked, "--out", tmp_path / "new" / "out")
+        assert not work.parent.exists()
+
+
+@pytest.mark.parametrize("mine", [(), ("diary.txt",)])
+def test_a_folder_that_was_there_outlives_a_refused_request(tmp_path, mine):
+    folder = tmp_path / "work"
+    folder.mkdir()
+
+    def progress(stage, done):
+        for name in mine:
+            (folder / name).write_text("mine")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, progress=progress)
+    assert sorted(file.name for file in folder.iterdir()) == sorted(mine)
+
+
+def test_a_folder_in_which_nothing_was_paid_for_goes_to_the_next_request(tmp_path):
+    """A kill leaves it: the request, and a journal of one line, or of a torn second one."""
+    folder = tmp_path / "work"
+    run(folder)
+    request = (folder / "request.json").read_bytes()
+    first, second, *_ = (folder / "journal").read_bytes().splitlines(keepends=True)
+    for left in (first, first + second[:40]):
+        (folder / "request.json").write_bytes(request)
+        (folder / "journal").write_bytes(left)
+        assert len(run(folder, rows=61).table) == 61
+    with pytest.raises(BundleError, match=r"differs in rows\)"):
+        run(folder)
 
 
 def test_weights_that_cannot_be_kept_are_fitted_again(tmp_path):

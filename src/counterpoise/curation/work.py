@@ -3,8 +3,9 @@
 The journal in the folder has every charge, written before the look, and every answer; a run with
 the same request starts from it, asks again, and is given the same answers. Stages that were
 finished are kept besides, so that their models need not be fitted again: such a file is believed
-only when it carries a mark of this journal, and is otherwise as good as absent. Nothing that
-depends on private rows is kept but through noise, and so the folder cannot tell one private table
+only when it carries a mark of this journal, and is otherwise as good as absent. A folder in which nothing
+was charged holds nothing that anybody paid for: a run that fails before its first charge removes
+it, and where a kill left one, another request takes it over. Nothing that depends on private rows is kept but through noise, and so the folder cannot tell one private table
 from another: who runs again promises that the table is the same. A lock keeps a second run out.
 """
 
@@ -13,8 +14,8 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,19 +89,27 @@ def open_work(
         yield Work(_fresh_seed())
         return
     path = _checked_folder(folder)
+    new = [place for place in (path, *path.parents) if not place.exists()]
     with ExitStack() as held:
+        held.callback(_remove_empty, new)
         with plainly(path, "used as a working folder"):
             path.mkdir(parents=True, exist_ok=True)
             held.enter_context(only_one(path / _LOCK, f"work: another run is at work in {path}"))
         _sweep(path)
         seed = _request_seed(path, json.loads(json.dumps(request)))
         journal = Journal(path / _JOURNAL, plan.budget, private, plan.threshold_delta)
-        yield Work(seed, path, journal)
+        try:
+            yield Work(seed, path, journal)
+        except BaseException:
+            with suppress(OSError, BundleError):
+                if not _is_charged(path):
+                    _remove_files(path)
+            raise
 
 
 def is_begun(folder: str | Path | None) -> bool:
-    """Whether a run has written anything down in a folder, from which another would go on."""
-    return folder is not None and (_checked_folder(folder) / _JOURNAL).exists()
+    """Whether a run has paid for anything in a folder, from which another would go on."""
+    return folder is not None and _is_charged(_checked_folder(folder))
 
 
 def require_answers(work: Work) -> None:
@@ -132,8 +141,7 @@ def discard(folder: Path) -> None:
     with plainly(folder, "removed"):
         with only_one(folder / _LOCK, f"work: another run is at work in {folder}"):
             _sweep(folder)
-            for name in _FILES:
-                (folder / name).unlink(missing_ok=True)
+            _remove_files(folder)
         if not any(folder.iterdir()):
             folder.rmdir()
 
@@ -159,17 +167,40 @@ def _sweep(folder: Path) -> None:
             file.unlink(missing_ok=True)
 
 
+def _is_charged(folder: Path) -> bool:
+    """Whether a journal has more whole lines than the first, which only says whose it is."""
+    journal = folder / _JOURNAL
+    with plainly(journal, "read"):
+        return journal.exists() and journal.read_bytes().count(b"\n") > 1
+
+
+def _remove_files(folder: Path) -> None:
+    for name in _FILES:
+        (folder / name).unlink(missing_ok=True)
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    """Remove folders that a run made, the innermost first, as far as nothing is in them."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
 def _request_seed(folder: Path, request: dict[str, Any]) -> int:
-    """The seed of the free draws, of a folder that is new or of the same request."""
+    """The seed of the free draws, of a folder that is new, of the same request or of nobody's."""
     path = folder / REQUEST
-    if not path.exists():
+    found = _read_request(path) if path.exists() else None
+    if found is not None and found[0] != request and not _is_charged(folder):
+        _remove_files(folder)
+        found = None
+    if found is None:
         if any(file.name != _LOCK for file in folder.iterdir()):
             raise BundleError(f"work: {folder} holds something else; state another folder")
         seed = _fresh_seed()
         content = json.dumps({"request": request, "sampling_seed": seed}, indent=2).encode()
         write_whole(path, lambda file: file.write(content), lasting=True)
         return seed
-    kept, seed = _read_request(path)
+    kept, seed = found
     if kept != request:
         differing = [key for key in sorted({*kept, *request}) if kept.get(key) != request.get(key)]
         raise BundleError(
