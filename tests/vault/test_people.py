@@ -171,7 +171,7 @@ def test_a_number_is_the_same_person_whatever_its_type(storage, tmp_path):
 def test_mixed_objects_are_persons_by_their_texts():
     table = pd.DataFrame({"patient": pd.Series([1, 1.0, "1", "one"], dtype=object)})
     table = table.assign(ward="A", stay=1, cost=1.0)
-    with Vault(table, SCHEMA, Budget(1.0, 1e-6), person="patient") as vault:
+    with Vault(table, SCHEMA, Budget(1.0, 1e-6, max_rows_per_person=1), person="patient") as vault:
         assert vault._storage.rows() == 2
 
 

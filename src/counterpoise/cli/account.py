@@ -33,7 +33,12 @@ def command() -> None:
 @budget_terms
 @click.option("--name", default="", help="Public: the cards of its releases carry it.")
 def create(
-    path: Path, epsilon: float, delta: float, neighbours: str, max_rows_per_person: int, name: str
+    path: Path,
+    epsilon: float,
+    delta: float,
+    neighbours: str,
+    max_rows_per_person: int | None,
+    name: str,
 ) -> None:
     """Create the account in PATH, a file that is not there yet."""
     from counterpoise.vault import Account

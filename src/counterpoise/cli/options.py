@@ -155,7 +155,9 @@ budget_terms = many(
         type=click.Choice(["add-remove", "replace"]),
         help="Or replace (public size).",
     ),
-    click.option("--max-rows-per-person", type=int, default=1, show_default=True, metavar="INT"),
+    click.option(
+        "--max-rows-per-person", type=int, metavar="INT", help="[default: 1; none with --person]"
+    ),
 )
 
 privacy_options = many(

@@ -38,7 +38,7 @@ class Run:
     epsilon: float
     delta: float
     neighbours: str
-    max_rows_per_person: int
+    max_rows_per_person: int | None
     person: str | None
     account: Path | None
     replicates: int
@@ -58,9 +58,13 @@ class Run:
         from counterpoise.cli.schema_settle import require_settled
         from counterpoise.curation.plan import check_person
         from counterpoise.schema import Schema
-        from counterpoise.vault import Budget
+        from counterpoise.vault.budget import WHY_ROWS_ARE_STATED, Budget
 
-        budget = Budget(self.epsilon, self.delta, self.neighbours, self.max_rows_per_person)
+        if self.person is not None and self.max_rows_per_person is None:
+            raise click.UsageError(
+                f"--person: state --max-rows-per-person beside it: {WHY_ROWS_ARE_STATED}"
+            )
+        budget = Budget(self.epsilon, self.delta, self.neighbours, self.max_rows_per_person)  # type: ignore[arg-type]
         schema = Schema.read(self.schema_path)
         check_person(schema, self.person)
         require_settled(schema, self.schema_path)

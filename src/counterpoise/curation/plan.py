@@ -298,6 +298,8 @@ def _check_open_parts(schema: Schema, budget: Budget) -> None:
 
 def _checked_schema(schema: Any, budget: Budget, person: str | None) -> Schema:
     instance_of("budget", budget, Budget, "a Budget", BudgetError)
+    if person is not None:
+        budget.require_stated_rows()
     public = Schema.read(schema)
     check_person(public, person)
     public.require_public()

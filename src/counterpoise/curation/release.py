@@ -64,7 +64,7 @@ def release(
     target: str | None = None,
     questions: Sequence[str | Question] | None = None,
     neighbours: str = "add-remove",
-    max_rows_per_person: int = 1,
+    max_rows_per_person: int | None = None,
     person: str | None = None,
     account: Account | str | Path | None = None,
     fine: bool = True,
@@ -88,15 +88,14 @@ def release(
     stay in a file that the release reads as it needs them; `replicates` the number of replicate
     weights, from which analysts have standard errors. `neighbours` is "add-remove" (the number of
     rows is private) or "replace" (it is public). `person` names a column that says whose a row is:
-    of each person at most `max_rows_per_person` rows are used, and the column is never released;
-    without it that number is your promise. `account` is the account of these people, or its path,
-    to which every charge goes first. `fine` pays for a fine histogram of every number
-    and date without stated bins, and of long lists of categories, by which cells and groups are
-    chosen; without it numbers have bins of equal width between their bounds, which have to fit. A
-    `seed` makes the release
-    repeatable and stamps it as not private. `progress` shows a bar on a terminal or in a notebook;
-    it may be a function instead, which is called with the name of each stage and the part of the
-    work done.
+    of each person at most `max_rows_per_person` rows are used, which has no default then, and the
+    column is never released; without it that number is your promise, by default one. `account` is
+    the account of these people, or its path, to which every charge goes first. `fine` pays for a
+    fine histogram of every number and date without stated bins, and of long lists of categories, by
+    which cells and groups are chosen; without it numbers have bins of equal width between their
+    bounds, which have to fit. A `seed` makes the release repeatable and stamps it as not private.
+    `progress` shows a bar on a terminal or in a notebook; it may be a function instead, which is
+    called with the name of each stage and the part of the work done.
 
     `work` is a folder in which every charge is written down before the look, and every noisy
     answer after it. After an interruption the same call with the same table goes on from there and
@@ -112,7 +111,7 @@ def release(
     True
     """
     table = seal(table)
-    budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
+    budget = Budget(epsilon, delta, neighbours, max_rows_per_person)  # type: ignore[arg-type]
     plan = plan_release(
         schema, budget, synthesizer, weights, rows, target, split, fine, questions, person
     )

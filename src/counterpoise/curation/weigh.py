@@ -79,7 +79,7 @@ def weigh(
     questions: Sequence[str | Question] | None = None,
     replicates: int = 80,
     neighbours: str = "add-remove",
-    max_rows_per_person: int = 1,
+    max_rows_per_person: int | None = None,
     person: str | None = None,
     account: Account | str | Path | None = None,
     seed: int | None = None,
@@ -106,7 +106,7 @@ def weigh(
     0.7
     """
     private = seal(private)
-    budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
+    budget = Budget(epsilon, delta, neighbours, max_rows_per_person)  # type: ignore[arg-type]
     plan = plan_weigh(schema, budget, method, target, questions, person)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     check_seed(plan, seed)

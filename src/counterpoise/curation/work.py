@@ -3,10 +3,11 @@
 The journal in the folder has every charge, written before the look, and every answer; a run with
 the same request starts from it, asks again, and is given the same answers. Stages that were
 finished are kept besides, so that their models need not be fitted again: such a file is believed
-only when it carries a mark of this journal, and is otherwise as good as absent. A folder in which nothing
-was charged holds nothing that anybody paid for: a run that fails before its first charge removes
-it, and where a kill left one, another request takes it over. Nothing that depends on private rows is kept but through noise, and so the folder cannot tell one private table
-from another: who runs again promises that the table is the same. A lock keeps a second run out.
+only when it carries a mark of this journal, and is otherwise as good as absent. A folder in which
+nothing was charged holds nothing that anybody paid for: a run that fails before its first charge
+removes it, and where a kill left one, another request takes it over. Nothing that depends on
+private rows is kept but through noise, and so the folder cannot tell one private table from
+another: who runs again promises that the table is the same. A lock keeps a second run out.
 """
 
 from __future__ import annotations

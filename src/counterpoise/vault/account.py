@@ -80,18 +80,18 @@ class Account:
         delta: float = 0.0,
         *,
         neighbours: str = "add-remove",
-        max_rows_per_person: int = 1,
+        max_rows_per_person: int | None = None,
         name: str = "",
         wait: float = PATIENCE,
     ) -> Account:
         """Create an account; nothing that is there already is replaced.
 
-        All of its releases have its `neighbours` and `max_rows_per_person`. Its `name` is public:
-        the cards of its releases carry it. A tenth of `delta` is set aside for lists of categories
-        that releases pay for.
+        All of its releases have its `neighbours` and `max_rows_per_person`, by default one. Its
+        `name` is public: the cards of its releases carry it. A tenth of `delta` is set aside for
+        lists of categories that releases pay for.
         """
         place = Path(os.path.realpath(as_path("account", path)))
-        budget = Budget(epsilon, delta, neighbours, max_rows_per_person)
+        budget = Budget(epsilon, delta, neighbours, max_rows_per_person)  # type: ignore[arg-type]
         set_aside = Ledger(budget, True, DELTA_FRACTION * budget.delta).delta_set_aside
         title = instance_of("name", name, str, "a text", BudgetError)
         if len(title) > _LONGEST_NAME or not title.isprintable():

@@ -10,7 +10,7 @@ noise a mechanism needs; the ledger, not the share, is what refuses an overspend
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -29,6 +29,12 @@ _NAMES = {"add-remove": ADD_REMOVE, "replace": REPLACE}
 # of more than a million rows drowns every answer.
 MOST_EPSILON = 10_000.0
 MOST_ROWS_PER_PERSON = 1_000_000
+
+# Why there is no default for how many rows of a person are kept.
+WHY_ROWS_ARE_STATED = (
+    "of each person so many rows are kept and counted, and no others. It has no default: one row "
+    "leaves out most of a table in which people have many, and each more adds as much noise again"
+)
 
 # The least pure epsilon, or its equal in rho: with less, the noise on a single count is a billion
 # times what a person can change, and nothing can be learnt from anybody's table.
@@ -68,6 +74,9 @@ def neighbours_name(neighbours: NeighboringRelation) -> str:
 class Budget:
     """The most that a release may reveal about one person.
 
+    `max_rows_per_person` is one where nobody states it, and has to be stated where a column says
+    whose a row is.
+
     >>> budget = Budget(epsilon=1.0, delta=1e-9)
     >>> round(budget.whole.amount, 3)
     0.015
@@ -78,7 +87,8 @@ class Budget:
     epsilon: float
     delta: float = 0.0
     neighbours: NeighboringRelation | str = ADD_REMOVE
-    max_rows_per_person: int = 1
+    max_rows_per_person: int = None  # type: ignore[assignment]
+    states_rows: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         epsilon = real_number("epsilon", self.epsilon, "a positive number", BudgetError, above=0)
@@ -97,9 +107,10 @@ class Budget:
             below=most,
             inclusive=True,
         )
+        object.__setattr__(self, "states_rows", self.max_rows_per_person is not None)
         rows = whole_number(
             "max_rows_per_person",
-            self.max_rows_per_person,
+            self.max_rows_per_person if self.states_rows else 1,
             most=MOST_ROWS_PER_PERSON,
             error=BudgetError,
         )
@@ -117,6 +128,13 @@ class Budget:
     def is_pure(self) -> bool:
         """Whether delta is zero, so that only pure mechanisms are accepted."""
         return self.delta == 0
+
+    def require_stated_rows(self) -> None:
+        """Refuse to bound persons by a number that nobody chose: it decides which rows count."""
+        if not self.states_rows:
+            raise BudgetError(
+                f"max_rows_per_person: state it, as person is given: {WHY_ROWS_ARE_STATED}"
+            )
 
     @property
     def whole(self) -> "Share":

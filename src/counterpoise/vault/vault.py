@@ -70,7 +70,8 @@ class Vault:
     work under the same budget is carried on. With a `journal` every charge is on disk before the
     look, and an answer that was paid for earlier is given again, not drawn anew.
     With `person`, the name of a column that says whose a row is, at most the budget's
-    `max_rows_per_person` rows of each person are used; else that number is the curator's promise.
+    `max_rows_per_person` rows of each person are used, and the budget has to state that number;
+    else it is the curator's promise.
     The column is never coded, counted or kept, and a row without a person is not used.
     With an `account`, or the path of one, every charge goes there first.
     Several threads may ask; one is answered at a time. A process that is forked gets no answers.
@@ -141,6 +142,7 @@ class Vault:
         self._account = None if account is None else self._usable(Account.of(account))
         people = None
         if person is not None:
+            budget.require_stated_rows()
             people = People(column_name("person", person, VaultError), budget.max_rows_per_person)
         self.bounds_people = people is not None
         self._open_storage = behind(
