@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import counterpoise as cp
 from counterpoise.bundle.card import protection
@@ -67,6 +68,70 @@ def test_what_is_protected_is_said_wherever_privacy_is(tmp_path):
         assert cp.load(tmp_path / "out").protects == said
         assert said in run("inspect", tmp_path / "out")
     assert "person" not in made(max_rows_per_person=1, person=None).protects.split(",")[0]
+
+
+KEPT = "of the rows that were kept, at most 2 of each person"
+STATISTICS = {
+    "mean": lambda release: release.mean("stay"),
+    "means": lambda release: release.mean("stay", by="ward"),
+    "rows": lambda release: release.total(),
+    "total": lambda release: release.total("stay"),
+    "proportion": lambda release: release.proportion("ill"),
+    "quantile": lambda release: release.quantile("stay", 0.9),
+    "histogram": lambda release: release.histogram("ward"),
+    "crosstab": lambda release: release.crosstab("ill", "ward"),
+    "corr": lambda release: release.corr("stay", "ill"),
+    "cov": lambda release: release.cov(),
+    "bootstrap": lambda release: release.bootstrap(lambda table, weights: weights @ table["stay"]),
+    "glm": lambda release: release.glm("stay ~ ill"),
+    "effect": lambda release: release.effect("ill", "stay", given="ward"),
+    "posterior": lambda release: release.posterior("stay ~ ill", chains=2, draws=100, warmup=100),
+    "certificate": lambda release: release.certificate("ill", features=["stay"]),
+    "cross_validate": lambda release: release.cross_validate(LogisticRegression(), "ill"),
+    "rehearsal": lambda release: release.rehearse(2, progress=False).correct(STATISTICS["mean"]),
+    "sample": lambda release: release.sample(50).mean("stay"),
+    "unweighted": lambda release: release.unweighted().mean("stay"),
+    "retarget": lambda release: release.retarget({"ward": {"A": 0.5, "B": 0.5}}).total("stay"),
+}
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """The same release with persons bounded and without, saved and loaded."""
+    generator = np.random.default_rng(0)
+    table = visits().assign(stay=generator.integers(0, 10, 1500))
+    schema = cp.Schema([*SCHEMA, cp.Column.integer("stay", 0, 9, bins=5)])
+    options = QUICK | {"rows": 400, "replicates": 4, "max_rows_per_person": 2, "seed": 1}
+    options |= {"synthesizer": "marginals", "weights": "moments"}
+    return {
+        person: cp.release(table, schema, 10.0, 1e-6, person=person, **options)
+        for person in ("who", None)
+    }
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_every_answer_says_once_that_it_is_of_the_rows_that_were_kept(counted, statistic):
+    said = str(STATISTICS[statistic](counted["who"]))
+    assert said.count(KEPT) == said.count("were kept") == 1
+    assert "were kept" not in str(STATISTICS[statistic](counted[None]))
+
+
+def test_what_a_release_prints_says_that_it_is_of_the_rows_that_were_kept(counted, tmp_path):
+    bounded, promised = counted["who"], counted[None]
+    assert KEPT in repr(bounded) and "kept" not in repr(promised)
+    assert release_page(bounded).count(KEPT) == 1 and KEPT not in release_page(promised)
+    bounded.save(tmp_path / "out")
+    said = run("inspect", tmp_path / "out")
+    assert said.count(KEPT) == 1 and " that were kept (noisy)" in said
+    assert run("analyse", tmp_path / "out", "mean", "stay", "--by", "ward").count(KEPT) == 1
+    [found] = json.loads(run("analyse", tmp_path / "out", "total", "--json"))["estimates"]
+    assert KEPT in found["note"]
+    table, schema = tmp_path / "visits.csv", tmp_path / "schema.json"
+    visits().to_csv(table, index=False)
+    SCHEMA.write(schema)
+    asked = ("--schema", schema, "--epsilon", 9, "--out", tmp_path / "made", "--replicates", 0)
+    said = run("release", table, *asked, *PERSON)
+    assert f"rows: every number is {KEPT}, about " in said
 
 
 def test_where_the_number_of_rows_is_public_how_many_somebody_has_is_not_hidden():

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from counterpoise.analysis.constrained_fit import constrained_fit
 from counterpoise.analysis.margin_losses import LOSSES
 from counterpoise.analysis.verdict import check_weights
 from counterpoise.arguments import one_of, real_number, truth_value
-from counterpoise.bundle.card import RETARGETED
+from counterpoise.bundle.card import RETARGETED, rows_counted
 from counterpoise.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class Certificate:
     unmeasured: tuple[tuple[str, str], ...] = ()
     advice: str = ""
     confidential: bool = False
+    counted: str = ""  # of which private rows it is, where not of all of them
     landscape: Landscape | None = field(default=None, repr=False)
 
     @property
@@ -99,6 +100,8 @@ class Certificate:
             f"known without data: {self.trivial:.4g}; gain over no model, on the release: "
             f"{self.gain:.4g}",
         ]
+        if self.counted:
+            lines.append(f"({self.counted})")
         if self.advice:
             lines.append(self.advice)
         if self.confidential:
@@ -125,6 +128,7 @@ class Certificate:
             "rows": list(self.rows),
             "weighted": self.weighted,
             "confidential": self.confidential,
+            "counted": self.counted,
             "unmeasured": [list(pair) for pair in self.unmeasured],
             "advice": self.advice,
             "coefficients": dict(zip(self.names, self.coefficients.tolist(), strict=True)),
@@ -153,7 +157,7 @@ def certificate(
     trained = train(release, target, loss, norm, features, weighted)
     tables, known = _measured(release)
     bounds = bound_moments(trained.coding, trained.moments, tables, failure=failure, **known)
-    return certified(trained, bounds, failure)
+    return replace(certified(trained, bounds, failure), counted=rows_counted(release.card))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ import numpy as np
 from counterpoise.analysis.asked import effect_was_asked
 from counterpoise.analysis.coefficients import supports_of
 from counterpoise.analysis.replication import Design
-from counterpoise.analysis.result import Estimate, estimate, joined
+from counterpoise.analysis.result import Estimate, estimate, joined, of_kept_rows
 from counterpoise.analysis.support import MEASURED, NEVER, Measured, worst
 from counterpoise.errors import AnalysisError
 from counterpoise.formulas.effects import OVERLAP, augmented_score, beyond_overlap
@@ -36,6 +36,7 @@ NOTABLE, TOO_MANY = 0.01, 0.5
 NOBODY_LOOKED = "no interval, because a relation that it depends on was never measured"
 
 
+@of_kept_rows
 def effect(release: Release, treatment: str, outcome: str, given: str) -> Estimate:
     """The average effect of a treatment on an outcome; see `Release.effect`.
 

@@ -37,6 +37,7 @@ from counterpoise.analysis.result import (
     estimate,
     estimates,
     joined,
+    of_kept_rows,
 )
 from counterpoise.analysis.support import MEASURED, Measured
 from counterpoise.analysis.unmeasured import group_shares, with_support
@@ -63,6 +64,7 @@ RARE = "too rare to stand out of the noise of its own count"
 NOISY = "no standard error, because replicate weights do not redraw the noise of the population"
 
 
+@of_kept_rows
 def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
     """The weighted mean of a column over the rows where it is not null.
 
@@ -105,6 +107,7 @@ def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
     return estimates(grouped.columns, grouped.labels, made)
 
 
+@of_kept_rows
 def total(
     release: Release, column: str | None = None, category: Any = None, by: By = None
 ) -> Estimate | Estimates:
@@ -157,6 +160,7 @@ def total(
     return estimates(grouped.columns, grouped.labels, made)
 
 
+@of_kept_rows
 def proportion(
     release: Release, column: str, category: Any = None, by: By = None
 ) -> Estimate | Estimates:

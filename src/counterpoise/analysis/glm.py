@@ -28,7 +28,7 @@ from counterpoise.analysis.coefficients import (
 )
 from counterpoise.analysis.replicate_fits import LOOSE, RUN_AWAY, fit_replicates, hold_back
 from counterpoise.analysis.replication import Design, covariance
-from counterpoise.analysis.result import LEVEL, Estimate, Estimates, estimate, joined
+from counterpoise.analysis.result import LEVEL, Estimate, Estimates, counting, estimate, joined
 from counterpoise.analysis.support import Measured
 from counterpoise.analysis.text import aligned, show
 from counterpoise.arguments import real_number
@@ -218,14 +218,17 @@ def glm(
     return Glm(
         formula=formula,
         family=chosen,
-        coefficients=Estimates(
-            ("term",),
-            tuple((term,) for term in terms),
-            tuple(
-                widened(estimate(line, note=note), support, float(more), prior_deviation)
-                for line, support, more in zip(
-                    results, supports.supports, np.sqrt(np.diag(extra)), strict=True
-                )
+        coefficients=counting(
+            release,
+            Estimates(
+                ("term",),
+                tuple((term,) for term in terms),
+                tuple(
+                    widened(estimate(line, note=note), support, float(more), prior_deviation)
+                    for line, support, more in zip(
+                        results, supports.supports, np.sqrt(np.diag(extra)), strict=True
+                    )
+                ),
             ),
         ),
         covariance=(

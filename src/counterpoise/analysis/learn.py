@@ -33,7 +33,7 @@ from sklearn.utils.validation import has_fit_parameter
 from counterpoise.analysis.columns import codes, numbers, one_column, several_columns
 from counterpoise.analysis.replication import Design, truth
 from counterpoise.analysis.resampling import drawn_rows
-from counterpoise.analysis.result import Estimate, estimate
+from counterpoise.analysis.result import Estimate, counting, estimate
 from counterpoise.analysis.support import IMPLIED, NEVER, Measured
 from counterpoise.analysis.verdict import warn
 from counterpoise.arguments import seed_or_none, shown, whole_number
@@ -195,7 +195,7 @@ def cross_validate(
         results.append(scores)
     by_fold = np.array(results)
     scored = estimate(design.whole_way(by_fold.mean(axis=0)))
-    score = replace(scored, support=_support(release, target, coder))
+    score = counting(release, replace(scored, support=_support(release, target, coder)))
     return CrossValidation(label, score, tuple(by_fold[:, 0].tolist()))
 
 

@@ -34,12 +34,12 @@ from counterpoise.analysis.posterior_sampler import (
     sample,
 )
 from counterpoise.analysis.replication import Design, checked_level, truth
-from counterpoise.analysis.result import LEVEL
+from counterpoise.analysis.result import LEVEL, joined
 from counterpoise.analysis.support import FOOTNOTES, MARKS, Measured, worst
 from counterpoise.analysis.text import aligned, show
 from counterpoise.analysis.verdict import warn
 from counterpoise.arguments import seed_or_none, shown, whole_number
-from counterpoise.bundle.card import private_rows
+from counterpoise.bundle.card import private_rows, rows_counted
 from counterpoise.errors import AnalysisError
 from counterpoise.formulas.families import usual_family
 from counterpoise.formulas.likelihood import probabilities
@@ -96,6 +96,7 @@ class Posterior:
     categories: tuple[Any, ...]  # of a multinomial target, the first being compared with
     recipe: Recipe = field(repr=False)
     supports: tuple[str, ...] = ()  # of the parameters: whether what they depend on was measured
+    counted: str = ""  # of which private rows they are, where not of all of them
 
     def __getitem__(self, parameter: str) -> np.ndarray:
         """The draws of a parameter: chains x draws."""
@@ -208,9 +209,9 @@ class Posterior:
             else "given the weights: their privacy noise is not included"
         )
         wrong = self.convergence.complaint
-        notes = [f"intervals of {LEVEL:.0%}; {noise}", *([wrong] if wrong else [])]
+        notes = [f"intervals of {LEVEL:.0%}", noise, wrong, self.counted]
         marked = [f"{MARKS[each]} {FOOTNOTES[each]}" for each in FOOTNOTES if each in self.supports]
-        return "\n".join([head, count, aligned(lines, 1), f"({'; '.join(notes)})", *marked])
+        return "\n".join([head, count, aligned(lines, 1), f"({joined(*notes)})", *marked])
 
     __repr__ = __str__
 
@@ -323,6 +324,7 @@ def posterior(
             *supports.supports,
             *([worst(supports.supports)] if model.family == "linear" else []),
         ),
+        counted=rows_counted(release.card),
     )
 
 

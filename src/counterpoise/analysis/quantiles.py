@@ -25,6 +25,7 @@ from counterpoise.analysis.result import (
     Estimate,
     Estimates,
     estimates,
+    of_kept_rows,
 )
 from counterpoise.analysis.support import Measured
 from counterpoise.analysis.unmeasured import group_shares, with_support
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
 
 
+@of_kept_rows
 def quantile(release: Release, column: str, q: float = 0.5, by: By = None) -> Estimate | Estimates:
     """The smallest value that a share of at least `q` of the rows does not exceed.
 

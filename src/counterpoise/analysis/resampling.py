@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from counterpoise.analysis.replication import Design, truth
-from counterpoise.analysis.result import Estimate, Estimates, estimate
+from counterpoise.analysis.result import Estimate, Estimates, estimate, of_kept_rows
 from counterpoise.analysis.verdict import check_weights
 from counterpoise.arguments import real_number, seed_or_none, shown, whole_number
 from counterpoise.errors import AnalysisError
@@ -69,6 +69,7 @@ def duplicate(release: Release, factor: float = 10.0) -> pd.DataFrame:
     return _rows(release, chosen)
 
 
+@of_kept_rows
 def bootstrap(
     release: Release,
     statistic: Callable[..., Any],

@@ -10,9 +10,10 @@ estimate says whether what it depends on was measured: what was not bears a mark
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,14 @@ from counterpoise.analysis.replication import (
 from counterpoise.analysis.support import BRIEFLY, FOOTNOTES, MARKS
 from counterpoise.analysis.text import aligned, shared_half, show, show_width
 from counterpoise.arguments import shown
+from counterpoise.bundle.card import rows_counted
 from counterpoise.errors import AnalysisError
+
+if TYPE_CHECKING:
+    from counterpoise.bundle.release import Release
+
+Statistic = TypeVar("Statistic", bound=Callable[..., Any])
+Answer = TypeVar("Answer", bound="Estimate | Estimates")
 
 LEVEL = 0.95
 
@@ -81,7 +89,7 @@ class Estimate:
     `standard_error` is None, and `note` says why, when the release cannot tell it. A note beside
     an interval says what an estimate rests on. `support` is "measured", "implied", "never" or
     "unknown" (see `counterpoise.analysis.support`), and empty where the release cannot know what a
-    statistic depends on.
+    statistic depends on. `counted` says of which private rows it is, where not of all of them.
 
     >>> age = Estimate(54.23, 0.41, 51.0, span=Symmetric(54.23, 0.41, 80))
     >>> age
@@ -96,6 +104,7 @@ class Estimate:
     note: str = ""
     span: Span | None = field(default=None, repr=False, compare=False)
     support: str = ""
+    counted: str = ""
 
     def interval(self, level: float = LEVEL) -> tuple[Any, Any] | None:
         """The ends of the interval that holds the truth with this probability, or None."""
@@ -106,7 +115,7 @@ class Estimate:
 
     def __str__(self) -> str:
         ends = self.interval()
-        said = joined(BRIEFLY.get(self.support, ""), self.note)
+        said = joined(BRIEFLY.get(self.support, ""), self.note, self.counted)
         if ends is None:
             shown = show(self.value) or "undefined"
             return f"{shown} ({said})" if said else shown
@@ -296,7 +305,8 @@ class Estimates:
         spans = [member.span for member in self.members if member.span is not None]
         has_level = any(not isinstance(span, Allowed) for span in spans)
         level_said = f"intervals of {100 * level:g}%" if has_level else ""
-        first = joined(level_said, *(member.note for member in self.members))
+        notes = [member.note for member in self.members]
+        first = joined(level_said, *notes, *(member.counted for member in self.members))
         found = dict.fromkeys(member.support for member in self.members)
         footnotes = [
             f"{self.marks.get(support, '')} {text}".strip()
@@ -346,6 +356,27 @@ def estimates(
     if not columns:
         return members[0]
     return Estimates(tuple(columns), tuple(labels), tuple(members), is_wide)
+
+
+def of_kept_rows(statistic: Statistic) -> Statistic:
+    """Have a statistic of a release say of which private rows its estimates are."""
+
+    @wraps(statistic)
+    def said(release: Release, *options: Any, **named: Any) -> Estimate | Estimates:
+        return counting(release, statistic(release, *options, **named))
+
+    return cast(Statistic, said)
+
+
+def counting(release: Release, found: Answer) -> Answer:
+    """Estimates of a release that say of which private rows they are, where not of all of them."""
+    counted = rows_counted(release.card)
+    if not counted:
+        return found
+    if isinstance(found, Estimates):
+        members = tuple(replace(each, counted=counted) for each in found.members)
+        return replace(found, members=members)
+    return replace(found, counted=counted)
 
 
 def joined(*notes: str) -> str:

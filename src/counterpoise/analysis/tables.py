@@ -31,7 +31,7 @@ from counterpoise.analysis.columns import (
 )
 from counterpoise.analysis.estimates import ratio, share, shares
 from counterpoise.analysis.replication import FULL, Design
-from counterpoise.analysis.result import Estimate, Estimates, estimate
+from counterpoise.analysis.result import Estimate, Estimates, estimate, of_kept_rows
 from counterpoise.analysis.support import Measured
 from counterpoise.analysis.unmeasured import with_support
 from counterpoise.arguments import shown
@@ -48,6 +48,7 @@ ENOUGH_ROWS = 100_000
 SHARES_OF = ("all", "rows", "columns")
 
 
+@of_kept_rows
 def histogram(
     release: Release, column: str, bins: Sequence[Any] | None = None, by: By = None
 ) -> Estimates:
@@ -82,6 +83,7 @@ def histogram(
     return shares(release, design, grouped, public, np.where(inside, places, -1), labels)
 
 
+@of_kept_rows
 def crosstab(release: Release, row: str, column: str, of: str = "all") -> Estimates:
     """The shares of all combinations of two columns: of "all", within "rows" or "columns".
 
@@ -139,6 +141,7 @@ def corr(release: Release, *columns: str) -> Estimate | Estimates:
     return _pairs(release, columns, correlation=True)
 
 
+@of_kept_rows
 def _pairs(release: Release, columns: Sequence[str], correlation: bool) -> Estimate | Estimates:
     if len(columns) == 1:
         raise AnalysisError("expected two columns or more, or none for all that are numbers")

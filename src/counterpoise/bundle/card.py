@@ -98,6 +98,19 @@ def protection(budget: Mapping[str, Any], person: str | None) -> str:
     return said
 
 
+def rows_counted(card: Mapping[str, Any]) -> str:
+    """Of which private rows every number of a release speaks; empty where of all of them.
+
+    >>> budget = {"neighbours": "add-remove", "max_rows_per_person": 3}
+    >>> rows_counted({"person": BOUNDED, "ledger": {"budget": budget}})
+    'of the rows that were kept, at most 3 of each person'
+    """
+    if card.get("person") != BOUNDED or "ledger" not in card:
+        return ""
+    most = card["ledger"]["budget"]["max_rows_per_person"]
+    return f"of the rows that were kept, {'one' if most == 1 else f'at most {most}'} of each person"
+
+
 def describe_replicates(count: int, found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """What the replicate weights are, in the words of survey packages; None when there are none.
 

@@ -19,6 +19,7 @@ from counterpoise.arguments import shown
 from counterpoise.bundle.card import (
     guarantee,
     protection,
+    rows_counted,
     vouches_for_all,
     without_sums,
     without_target,
@@ -457,7 +458,9 @@ class Release:
         elif not self.private:
             stamp = f", {self.guarantee}"
         columns = len(self.schema)
-        return f"<Release: {self.rows:,} rows x {columns} columns{stamp}>"
+        counted = rows_counted(self.card)
+        kept = f", {counted}" if counted else ""
+        return f"<Release: {self.rows:,} rows x {columns} columns{kept}{stamp}>"
 
 
 # Not in the class, where it would be the default of a field that has none.

@@ -84,6 +84,8 @@ def estimate_lines(found: Estimate | Estimates, level: float, heading: str) -> s
 
 def estimate_values(found: Estimate | Estimates, level: float) -> list[dict[str, Any]]:
     """Estimates as JSON values; dates are ISO texts, spans of time are numbers of days."""
+    from counterpoise.analysis.result import joined
+
     columns, rows = _rows(found, "")
     values = []
     for own, member in rows:
@@ -99,7 +101,7 @@ def estimate_values(found: Estimate | Estimates, level: float) -> list[dict[str,
                 "high": plain(high),
                 "unweighted": plain(member.unweighted),
                 "support": member.support,
-                "note": member.note,
+                "note": joined(member.note, member.counted),
             }
         )
     return values

@@ -16,11 +16,17 @@ if TYPE_CHECKING:
 
 def show_release(made: Release, folder: Path, as_json: bool, quiet: bool) -> None:
     """Print what a run made: the card as JSON, or what was spent, the verdict and where it lies."""
+    from counterpoise.bundle.card import rows_counted
+
     if as_json:
         echo_json(made.card | {"guarantee": made.guarantee})
     elif not quiet:
         click.echo(ledger_summary(made.ledger))
         click.echo(f"privacy: {made.guarantee}")
+        if counted := rows_counted(made.card):
+            population = made.card.get("population")
+            many = "" if population is None else f", about {population:,.0f} in all"
+            click.echo(f"rows: every number is {counted}{many}")
         click.echo(verdict_line(made.card))
         click.echo(places(folder))
 

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from counterpoise.analysis.retarget import described, margin_lines
 from counterpoise.analysis.support import IMPLIED, MEASURED, NEVER, UNKNOWN
 from counterpoise.analysis.text import show_range
-from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED
+from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED, rows_counted
 from counterpoise.report.charts import (
     STAGE_COLOURS,
     budget_bar,
@@ -74,6 +74,7 @@ def release_page(release: Release) -> str:
     return _environment.get_template("release.html").render(
         guarantee=release.guarantee,
         protects=release.protects,
+        counted=rows_counted(release.card),
         seeded=not ledger.private,
         rows=release.rows,
         shown=shown.rows,
