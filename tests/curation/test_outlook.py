@@ -1,12 +1,16 @@
 """What a plan says before it happens has to be what happens."""
 
+import json
+
 import pytest
 
 import counterpoise as cp
 from counterpoise.curation.plan import plan_release, plan_weigh
+from counterpoise.errors import BudgetError
 from counterpoise.synthesizers import SYNTHESIZERS
 from counterpoise.vault import Budget, Vault
 from counterpoise.weights import Uniform
+from tests.cli.calls import run
 from tests.conftest import make_schema, make_table
 
 
@@ -137,3 +141,35 @@ def test_every_synthesizer_is_described():
 def test_weights_alone_are_one_stage_with_all_of_the_budget():
     found = plan_weigh(make_schema(), Budget(1.0, 1e-6)).describe(replicates=0)
     assert [(stage.name, round(stage.part, 6)) for stage in found] == [("weights", 1.0)]
+
+
+def test_noise_is_that_of_the_rows_that_may_be_kept():
+    """No more than persons times rows a person; without a guess of persons, of every row."""
+
+    def noise(*guesses, rows=1):
+        budget = Budget(1.0, 1e-9, max_rows_per_person=rows)
+        plan = plan_release(make_schema(), budget, person="who", split=0.2)
+        return next(stage for stage in plan.describe(*guesses) if stage.name == "weights").noise
+
+    assert noise(336_776, 0, 4_044) == noise(4_044, 0) == noise(None, 0, 4_044)
+    assert "a standardised mean of 4,044 rows" in noise(336_776, 0, 4_044)
+    assert "a standardised mean of 80,880 rows" in noise(336_776, 0, 4_044, rows=20)
+    assert "a standardised mean of 5,000 rows" in noise(5_000, 0, 4_044, rows=20)
+    assert noise(336_776, 0) == noise(336_776, 0, 336_776)
+    with pytest.raises(BudgetError, match="private_persons: rows are only left out where person"):
+        plan_release(make_schema(), Budget(1.0)).describe(private_persons=5)
+
+
+def test_the_dry_run_says_how_many_rows_it_counts_on(tmp_path):
+    make_schema().write(tmp_path / "schema.json")
+    asked = ["release", "nowhere.csv", "--schema", tmp_path / "schema.json", "--epsilon", 1]
+    asked += ["--dry-run", "--private-rows", 336_776]
+    person = ["--person", "who", "--max-rows-per-person", 20]
+    assert "roughly, for 336,776 private rows)" in run(*asked)
+    said = run(*asked, *person)
+    assert "for 336,776 private rows, as if every one of them were kept; --private-persons" in said
+    said = run(*asked, *person, "--private-persons", 4_044)
+    assert "for the 80,880 of 336,776 private rows that may be kept, at most 20 of each of" in said
+    found = json.loads(run(*asked, *person, "--private-persons", 4_044, "--json"))
+    assert found["private_rows_assumed"] == 336_776 and found["private_rows_kept"] == 80_880
+    assert "--person says whose" in run(*asked, "--private-persons", 4_044, code=2)

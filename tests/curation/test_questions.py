@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import counterpoise as cp
-from counterpoise.cli.plan import plan_lines
+from counterpoise.cli.plan import Guess, plan_lines
 from counterpoise.curation.plan import plan_release, plan_weigh
 from counterpoise.errors import BundleError, MethodError
 from counterpoise.synthesizers import Aim, Mst
@@ -29,10 +29,10 @@ def test_the_plan_hands_questions_to_both_methods_and_says_so():
     assert isinstance(plan.weighter, Moments)
     assert plan.synthesizer.questions == plan.weighter.questions == plan.questions == tuple(TEXTS)
     assert plan.synthesizer.target == plan.weighter.target == "sex"
-    shown = plan_lines(plan, 80)
+    shown = plan_lines(plan, 80, Guess())
     assert "first of those of 3 questions" in shown
     assert "one that was asked for: ± " in shown
-    quiet = plan_lines(plan_release(make_schema(), BUDGET), 80)
+    quiet = plan_lines(plan_release(make_schema(), BUDGET), 80, Guess())
     assert "question" not in quiet
     assert "asked for" not in quiet
 

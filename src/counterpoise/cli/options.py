@@ -178,6 +178,9 @@ output_options = many(
     click.option("--overwrite", is_flag=True, help="Replace a release that is there."),
     click.option("--dry-run", is_flag=True, help="Show what would be asked; read nothing."),
     click.option("--private-rows", type=int, metavar="INT", help="A guess, for --dry-run."),
+    click.option(
+        "--private-persons", type=int, metavar="INT", help="The same, of persons, with --person."
+    ),
     click.option("--json", "as_json", is_flag=True, help="Print the card as JSON."),
     click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
     click.option("-v", "--verbose", is_flag=True, help="Print the plan, and each stage."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,18 +13,28 @@ from counterpoise.cli.console import echo_json
 if TYPE_CHECKING:
     from counterpoise.curation.plan import Plan
 
-# Noise, time and memory are shown for a table of this size when nobody states one.
-GUESSED_ROWS = 10_000
+
+@dataclass(frozen=True)
+class Guess:
+    """How many private rows and persons there may be, as far as somebody says."""
+
+    rows: int | None = None
+    persons: int | None = None
 
 
-def show_plan(plan: Plan, as_json: bool, replicates: int, rows: int = GUESSED_ROWS) -> None:
+def show_plan(plan: Plan, as_json: bool, replicates: int, guess: Guess) -> None:
     """Print a plan, as text or as JSON."""
+    from counterpoise.curation.outlook import rows_guessed
+
     if as_json:
-        stages = plan_values(plan, replicates, rows)
+        stages = plan_values(plan, replicates, guess)
         seconds, held = _in_all([(stage["seconds"], stage["bytes"]) for stage in stages])
+        rows = rows_guessed(plan, guess.rows, guess.persons)
         echo_json(
             {
-                "private_rows_assumed": rows,
+                "private_rows_assumed": rows.all,
+                "private_rows_kept": rows.kept,
+                "private_persons_assumed": guess.persons,
                 "seconds": seconds,
                 "bytes": held,
                 "protects": _protects(plan),
@@ -31,15 +42,15 @@ def show_plan(plan: Plan, as_json: bool, replicates: int, rows: int = GUESSED_RO
             }
         )
     else:
-        click.echo(plan_lines(plan, replicates, rows))
+        click.echo(plan_lines(plan, replicates, guess))
         click.echo("nothing was read or spent")
 
 
-def plan_lines(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> str:
+def plan_lines(plan: Plan, replicates: int, guess: Guess) -> str:
     """A plan as a table: a line a stage, and below it what is asked and how noisy the answer is."""
     from counterpoise.analysis.text import aligned
 
-    stages = plan.describe(private_rows=rows, replicates=replicates)
+    stages = plan.describe(guess.rows, replicates, guess.persons)
     table = [("stage", "method", "share", "time", "memory")]
     for stage in stages:
         cells = (_share(stage), _seconds(stage.seconds), _bytes(stage.bytes))
@@ -53,11 +64,11 @@ def plan_lines(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> str:
         if stage.share is not None:
             shown += [f"    {text}" for text in (stage.asks, stage.noise) if text]
     shown.append(total)
-    shown.append(f"(noise, time and memory: roughly, for {rows:,} private rows)")
+    shown.append(f"(noise, time and memory: roughly, for {_rows(plan, guess)})")
     return "\n".join([*shown, f"protects {_protects(plan)}"])
 
 
-def plan_values(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> list[dict[str, Any]]:
+def plan_values(plan: Plan, replicates: int, guess: Guess) -> list[dict[str, Any]]:
     """A plan as JSON values."""
     return [
         {
@@ -71,8 +82,28 @@ def plan_values(plan: Plan, replicates: int, rows: int = GUESSED_ROWS) -> list[d
             "seconds": stage.seconds,
             "bytes": stage.bytes,
         }
-        for stage in plan.describe(private_rows=rows, replicates=replicates)
+        for stage in plan.describe(guess.rows, replicates, guess.persons)
     ]
+
+
+def _rows(plan: Plan, guess: Guess) -> str:
+    """Of how many rows the numbers of a plan are, in words."""
+    from counterpoise.curation.outlook import rows_guessed
+
+    rows = rows_guessed(plan, guess.rows, guess.persons)
+    if guess.persons is not None:
+        of_all = "" if guess.rows is None else f" of {rows.all:,} private rows"
+        return (
+            f"the {rows.kept:,}{of_all} that may be kept, at most "
+            f"{plan.budget.max_rows_per_person:,} of each of {guess.persons:,} persons"
+        )
+    said = f"{rows.all:,} private rows"
+    if plan.person is None:
+        return said
+    return (
+        f"{said}, as if every one of them were kept; "
+        "--private-persons says of how many persons they may be"
+    )
 
 
 def _protects(plan: Plan) -> str:

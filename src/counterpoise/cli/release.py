@@ -19,7 +19,6 @@ from counterpoise.cli.options import (
     question_options,
     run_options,
 )
-from counterpoise.cli.plan import GUESSED_ROWS
 from counterpoise.cli.run import Run, all_questions
 
 _EPILOG = """\b
@@ -87,4 +86,4 @@ def command(
         "fine": fine,
     }
     plan = run.plan(plan_release, **request)
-    run.carry_out(plan, partial(counterpoise.release, table, **request), rows or GUESSED_ROWS)
+    run.carry_out(plan, partial(counterpoise.release, table, **request), rows)

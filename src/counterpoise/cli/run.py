@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from counterpoise.cli.plan import GUESSED_ROWS
+from counterpoise.cli.plan import Guess
 from counterpoise.errors import BundleError
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Run:
     overwrite: bool
     dry_run: bool
     private_rows: int | None
+    private_persons: int | None
     as_json: bool
     quiet: bool
     verbose: bool
@@ -60,6 +61,10 @@ class Run:
         from counterpoise.schema import Schema
         from counterpoise.vault.budget import WHY_ROWS_ARE_STATED, Budget
 
+        if self.person is None and self.private_persons is not None:
+            raise click.UsageError(
+                "--private-persons: rows are only left out where --person says whose they are"
+            )
         if self.person is not None and self.max_rows_per_person is None:
             raise click.UsageError(
                 f"--person: state --max-rows-per-person beside it: {WHY_ROWS_ARE_STATED}"
@@ -70,7 +75,7 @@ class Run:
         require_settled(schema, self.schema_path)
         return planned(schema, budget, *request, person=self.person, **options)
 
-    def carry_out(self, plan: Plan, make: Callable[..., Release], rows: int = GUESSED_ROWS) -> None:
+    def carry_out(self, plan: Plan, make: Callable[..., Release], rows: int | None = None) -> None:
         """Show the plan, or do what it says, save it and tell of it.
 
         `rows` is how many private ones there may be, where nobody said.
@@ -81,9 +86,11 @@ class Run:
         from counterpoise.cli.summary import show_release
         from counterpoise.curation.progress import lines
 
-        rows = rows if self.private_rows is None else self.private_rows
+        if self.private_rows is not None or self.private_persons is not None:
+            rows = self.private_rows
+        guess = Guess(rows, self.private_persons)
         if self.dry_run:
-            show_plan(plan, self.as_json, self.replicates, rows)
+            show_plan(plan, self.as_json, self.replicates, guess)
             self._show_account(plan)
             return
         if self.out is None:
@@ -96,7 +103,7 @@ class Run:
             return
         check_target(self.out, self.overwrite)
         if self.verbose:
-            click.echo(plan_lines(plan, self.replicates, rows), err=True)
+            click.echo(plan_lines(plan, self.replicates, guess), err=True)
         with notes(self.quiet):
             made = make(
                 schema=plan.released,

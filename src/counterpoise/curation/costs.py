@@ -81,11 +81,17 @@ class Cost:
 
 
 def synthesizer_cost(
-    method: Any, schema: Schema, private_rows: int, rows: int, count_deviation: float
+    method: Any,
+    schema: Schema,
+    private_rows: int,
+    rows: int,
+    count_deviation: float,
+    rows_read: int,
 ) -> Cost | None:
     """Reading, fitting and drawing; None where the method is not known.
 
-    `count_deviation` is the noise on one count that had all of the share.
+    `count_deviation` is the noise on one count that had all of the share, and `rows_read` all
+    private rows, those included that are not kept.
     """
     domain = Domain(schema.names, schema.sizes)
     columns, names = len(schema), schema.names
@@ -123,8 +129,8 @@ def synthesizer_cost(
             return None
     model = predict_cost(domain, cliques)
     counting = max(tables, columns) * (SECONDS_A_TABLE + private_rows * SECONDS_A_COUNTED_ROW)
-    reading = SECONDS_A_READ_VALUE * columns * (private_rows + rows) / 2
-    read = min(private_rows * columns, MOST_READ_VALUES)
+    reading = SECONDS_A_READ_VALUE * columns * (rows_read + rows) / 2
+    read = min(rows_read * columns, MOST_READ_VALUES)
     return Cost(
         SECONDS_TO_START + reading + counting + fits * model.seconds + training,
         BYTES_TO_START + BYTES_A_READ_VALUE * read + model.bytes,

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from counterpoise.arguments import whole_number
 from counterpoise.bundle.parts import MADE_TOGETHER, block_sizes, goes_in_parts
 from counterpoise.bundle.pool import pool_rows
 from counterpoise.curation.costs import (
@@ -22,6 +23,7 @@ from counterpoise.curation.costs import (
     synthesizer_cost,
 )
 from counterpoise.curation.weights_share import asked_features, mean_noise, share_by_rows, why_split
+from counterpoise.errors import BudgetError
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers import (
     SYNTHESIZERS,
@@ -40,6 +42,7 @@ from counterpoise.synthesizers.beginning import ROWS_PART, TARGET_PART
 from counterpoise.synthesizers.gan import AdversarialMethod
 from counterpoise.synthesizers.histogram import PARTS_FRACTION
 from counterpoise.synthesizers.matching import COUNTS_PART
+from counterpoise.synthesizers.protocol import MOST_ROWS
 from counterpoise.synthesizers.support_points import POINTS
 from counterpoise.vault import MOST_BINS, REPLACE, Share, count_noise, most_codes
 from counterpoise.vault.cells import WHERE_PART
@@ -47,6 +50,9 @@ from counterpoise.weights import WEIGHTERS, Moments, Uniform
 
 if TYPE_CHECKING:
     from counterpoise.curation.plan import Plan
+
+# Noise, time and memory are worked out for so many private rows when nobody states a guess.
+GUESSED_ROWS = 10_000
 
 # How many categories a list may have that is still to be paid for.
 GUESSED_CATEGORIES = 20
@@ -66,7 +72,43 @@ class Stage:
     bytes: int | None
 
 
-def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> tuple[Stage, ...]:
+@dataclass(frozen=True)
+class RowsGuessed:
+    """How many private rows there may be, and how many of these the vault would keep."""
+
+    all: int
+    kept: int
+
+
+def rows_guessed(
+    plan: Plan, private_rows: int | None = None, private_persons: int | None = None
+) -> RowsGuessed:
+    """What guesses of rows and of persons come to; without one of persons, every row is kept.
+
+    >>> from counterpoise.curation.plan import plan_release
+    >>> from counterpoise.vault import Budget
+    >>> schema = Schema([Column.boolean("late")])
+    >>> plan = plan_release(schema, Budget(1.0, max_rows_per_person=20), person="aircraft")
+    >>> rows_guessed(plan, 336_776, 4_044), rows_guessed(plan, private_persons=4_044)
+    (RowsGuessed(all=336776, kept=80880), RowsGuessed(all=80880, kept=80880))
+    """
+    if private_rows is not None:
+        private_rows = whole_number("private_rows", private_rows, most=MOST_ROWS)
+    if private_persons is None:
+        rows = GUESSED_ROWS if private_rows is None else private_rows
+        return RowsGuessed(rows, rows)
+    persons = whole_number("private_persons", private_persons, most=MOST_ROWS)
+    if plan.person is None:
+        raise BudgetError(
+            "private_persons: rows are only left out where person says whose they are; state "
+            "that, or leave the guess out"
+        )
+    # n' <= k times the number of persons
+    kept = min(persons * plan.budget.max_rows_per_person, private_rows or MOST_ROWS)
+    return RowsGuessed(private_rows or kept, kept)
+
+
+def stages_of(plan: Plan, guessed: RowsGuessed, replicates: int = 80) -> tuple[Stage, ...]:
     """The stages of a plan, in order.
 
     >>> from counterpoise.curation.plan import plan_release
@@ -80,6 +122,7 @@ def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> t
     weights: 14% a standardised mean of 10,000 rows: ± 0.0025; 16% of what is left, so that ...
     replicates: 0%
     """
+    private_rows = guessed.kept
     rows = min(private_rows, MADE_TOGETHER) if plan.rows is None else plan.rows
     # Of rows that are made in parts, the first block is what is drawn and held.
     held = block_sizes(rows)[0] if goes_in_parts(rows, plan.weighter) else rows
@@ -87,7 +130,7 @@ def stages_of(plan: Plan, private_rows: int = 10_000, replicates: int = 80) -> t
     plan = share_by_rows(plan, schema, private_rows)
     stages = [_domain(plan), _bins(plan) if plan.cells_share is None else _cells(plan)]
     if plan.synthesizer is not None:
-        stages.append(_synthesizer(plan, schema, private_rows, held))
+        stages.append(_synthesizer(plan, schema, guessed, held))
     stages.append(_weights(plan, schema, private_rows, held))
     if replicates:
         found = _replicates(plan, schema, private_rows, rows, replicates)
@@ -177,7 +220,7 @@ def _cells(plan: Plan) -> Stage:
     )
 
 
-def _synthesizer(plan: Plan, schema: Schema, private_rows: int, rows: int) -> Stage:
+def _synthesizer(plan: Plan, schema: Schema, guessed: RowsGuessed, rows: int) -> Stage:
     method, share = plan.synthesizer, plan.synthesizer_share
     assert share is not None
     first = _first_counts(method, schema, share)
@@ -191,7 +234,7 @@ def _synthesizer(plan: Plan, schema: Schema, private_rows: int, rows: int) -> St
             cell = "a count of one table"
         noise = f"{cell}: ± {deviation:.2g}"
     one_count = count_noise(plan.budget, share).deviation
-    cost = synthesizer_cost(method, schema, private_rows, rows, one_count)
+    cost = synthesizer_cost(method, schema, guessed.kept, rows, one_count, guessed.all)
     return Stage(
         name="synthesizer",
         method=SYNTHESIZERS.name_of(method),  # type: ignore[arg-type]

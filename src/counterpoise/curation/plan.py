@@ -93,17 +93,23 @@ class Plan:
         own = (getattr(method, "questions", ()) for method in (self.synthesizer, self.weighter))
         return tuple(dict.fromkeys(question for questions in own for question in questions))
 
-    def describe(self, private_rows: int = 10_000, replicates: int = 80) -> tuple[Stage, ...]:
+    def describe(
+        self,
+        private_rows: int | None = None,
+        replicates: int = 80,
+        private_persons: int | None = None,
+    ) -> tuple[Stage, ...]:
         """The stages, with their shares, mechanisms, noise, time and memory; nothing is read.
 
         `private_rows` is a guess at the number of rows, from which the noise on a mean, the time
-        and the memory follow.
+        and the memory follow. Where persons are bounded, `private_persons` is one at theirs: no
+        more rows are kept than that many times `max_rows_per_person`, and without it all are.
         """
-        from counterpoise.curation.outlook import stages_of
+        from counterpoise.curation.outlook import rows_guessed, stages_of
 
-        private_rows = whole_number("private_rows", private_rows, most=MOST_ROWS)
+        guessed = rows_guessed(self, private_rows, private_persons)
         replicates = whole_number("replicates", replicates, 0, MOST_REPLICATES)
-        return stages_of(self, private_rows, replicates)
+        return stages_of(self, guessed, replicates)
 
 
 def plan_release(
