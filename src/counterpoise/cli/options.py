@@ -129,7 +129,7 @@ budget_options = many(
         "--schema", "schema_path", required=True, type=PATH, help="The public schema (.json)."
     ),
     click.option("--epsilon", required=True, type=float, help="The privacy budget."),
-    click.option("--delta", type=float, default=0.0, show_default=True, help="0: a pure budget."),
+    click.option("--delta", type=float, help="0: a pure budget. [default: 0, and what one brings]"),
     click.option("-o", "--out", type=PATH, help="The folder to write."),
 )
 

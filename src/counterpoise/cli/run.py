@@ -19,6 +19,7 @@ from counterpoise.errors import BundleError
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
     from counterpoise.curation.plan import Plan
+    from counterpoise.vault import Account
 
 
 def all_questions(asked: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
@@ -36,7 +37,7 @@ class Run:
 
     schema_path: Path
     epsilon: float
-    delta: float
+    delta: float | None
     neighbours: str
     max_rows_per_person: int | None
     person: str | None
@@ -69,7 +70,8 @@ class Run:
             raise click.UsageError(
                 f"--person: state --max-rows-per-person beside it: {WHY_ROWS_ARE_STATED}"
             )
-        budget = Budget(self.epsilon, self.delta, self.neighbours, self.max_rows_per_person)  # type: ignore[arg-type]
+        delta = 0.0 if self.delta is None else self.delta
+        budget = Budget(self.epsilon, delta, self.neighbours, self.max_rows_per_person)  # type: ignore[arg-type]
         schema = Schema.read(self.schema_path)
         check_person(schema, self.person)
         require_settled(schema, self.schema_path)
@@ -85,13 +87,17 @@ class Run:
         from counterpoise.cli.plan import plan_lines, show_plan
         from counterpoise.cli.summary import show_release
         from counterpoise.curation.progress import lines
+        from counterpoise.curation.unstated_delta import tell_of_delta
 
         if self.private_rows is not None or self.private_persons is not None:
             rows = self.private_rows
         guess = Guess(rows, self.private_persons)
         if self.dry_run:
             show_plan(plan, self.as_json, self.replicates, guess)
-            self._show_account(plan)
+            account = self._show_account(plan)
+            if self.delta is None:
+                with notes(self.quiet):
+                    tell_of_delta(plan, account)
             return
         if self.out is None:
             raise click.UsageError("state the folder to write with --out, or --dry-run")
@@ -121,16 +127,17 @@ class Run:
             made.save(self.out, overwrite=self.overwrite, csv=self.csv)
         show_release(made, self.out, self.as_json, self.quiet)
 
-    def _show_account(self, plan: Plan) -> None:
+    def _show_account(self, plan: Plan) -> Account | None:
         """Say whether the account could pay for the plan; nothing is charged."""
         if self.account is None:
-            return
+            return None
         from counterpoise.curation.stages import usable_account
 
         account = usable_account(self.account, plan, self.seed)
         assert account is not None
         if not self.as_json:
             click.echo(f"account {account.id} could pay for it")
+        return account
 
 
 def _released(out: Path, work: Path, plan: Plan) -> Release | None:

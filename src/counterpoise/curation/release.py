@@ -34,6 +34,7 @@ from counterpoise.curation.stages import (
     settle_shares,
     usable_account,
 )
+from counterpoise.curation.unstated_delta import tell_of_delta
 from counterpoise.curation.weights_share import why_split
 from counterpoise.curation.work import Work, is_begun, open_work
 from counterpoise.disk import as_path
@@ -54,7 +55,7 @@ def release(
     table: Any,
     schema: Any,
     epsilon: float,
-    delta: float = 0.0,
+    delta: float | None = None,
     *,
     synthesizer: str | Synthesizer = "auto",
     weights: str | Weighter = "moments",
@@ -76,26 +77,26 @@ def release(
 
     `table` is a CSV or Parquet path, a pandas, polars or Arrow table, a DuckDB relation, a frame of
     Spark's or "spark:database.table"; `schema` a `Schema`, a Table Schema dict, or a path to one.
-    All of (epsilon, delta) is spent on this release. `synthesizer` is a method or its name; "auto"
-    takes the one that did best in
-    our benchmarks for such a schema and budget. `weights` is a method or its name too, and
-    `split` its part of what the two share, by default a fifth or as much less as many rows and a
-    large budget allow. `target` names a column that models will predict, so that its relations are
-    asked for first. `questions` are what analysts will ask, such as "readmitted ~ age + stay *
-    ward", "mean(charges) by ward", "ward x sex" or `Question`s: public, and measured before all
-    else. `rows` is the number of synthetic rows, by default the
-    noisy number of private ones, but a million at most; more than a million are made in parts, and
-    stay in a file that the release reads as it needs them; `replicates` the number of replicate
-    weights, from which analysts have standard errors. `neighbours` is "add-remove" (the number of
-    rows is private) or "replace" (it is public). `person` names a column that says whose a row is:
-    of each person at most `max_rows_per_person` rows are used, which has no default then, and the
-    column is never released; without it that number is your promise, by default one. `account` is
-    the account of these people, or its path, to which every charge goes first. `fine` pays for a
-    fine histogram of every number and date without stated bins, and of long lists of categories, by
-    which cells and groups are chosen; without it numbers have bins of equal width between their
-    bounds, which have to fit. A `seed` makes the release repeatable and stamps it as not private.
-    `progress` shows a bar on a terminal or in a notebook; it may be a function instead, which is
-    called with the name of each stage and the part of the work done.
+    All of (epsilon, delta) is spent on this release; where no delta is stated it is 0, and a
+    warning says what one would bring. `synthesizer` is a method or its name; "auto" takes the one
+    that did best in our benchmarks for such a schema and budget. `weights` is a method or its name
+    too, and `split` its part of what the two share, by default a fifth or as much less as many rows
+    and a large budget allow. `target` names a column that models will predict, so that its
+    relations are asked for first. `questions` are what analysts will ask, such as "readmitted ~ age
+    + stay * ward", "mean(charges) by ward", "ward x sex" or `Question`s: public, and measured
+    before all else. `rows` is the number of synthetic rows, by default the noisy number of private
+    ones, but a million at most; more than a million are made in parts, and stay in a file that the
+    release reads as it needs them; `replicates` the number of replicate weights, from which
+    analysts have standard errors. `neighbours` is "add-remove" (the number of rows is private) or
+    "replace" (it is public). `person` names a column that says whose a row is: of each person at
+    most `max_rows_per_person` rows are used, which has no default then, and the column is never
+    released; without it that number is your promise, by default one. `account` is the account of
+    these people, or its path, to which every charge goes first. `fine` pays for a fine histogram of
+    every number and date without stated bins, and of long lists of categories, by which cells and
+    groups are chosen; without it numbers have bins of equal width between their bounds, which have
+    to fit. A `seed` makes the release repeatable and stamps it as not private. `progress` shows a
+    bar on a terminal or in a notebook; it may be a function instead, which is called with the name
+    of each stage and the part of the work done.
 
     `work` is a folder in which every charge is written down before the look, and every noisy
     answer after it. After an interruption the same call with the same table goes on from there and
@@ -111,13 +112,16 @@ def release(
     True
     """
     table = seal(table)
-    budget = Budget(epsilon, delta, neighbours, max_rows_per_person)  # type: ignore[arg-type]
+    stated = 0.0 if delta is None else delta
+    budget = Budget(epsilon, stated, neighbours, max_rows_per_person)  # type: ignore[arg-type]
     plan = plan_release(
         schema, budget, synthesizer, weights, rows, target, split, fine, questions, person
     )
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     check_seed(plan, seed)
     billed = usable_account(account, plan, seed, is_begun(work))
+    if delta is None:
+        tell_of_delta(plan, billed)
     asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
     if plan.rows is not None:
         place = None if work is None else as_path("work", work)

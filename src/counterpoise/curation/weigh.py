@@ -34,6 +34,7 @@ from counterpoise.curation.stages import (
     request,
     usable_account,
 )
+from counterpoise.curation.unstated_delta import tell_of_delta
 from counterpoise.curation.work import Work, is_begun, open_work
 from counterpoise.errors import CounterpoiseWarning, TableError
 from counterpoise.formulas.questions import Question
@@ -72,7 +73,7 @@ def weigh(
     synthetic: Any,
     schema: Any,
     epsilon: float,
-    delta: float = 0.0,
+    delta: float | None = None,
     *,
     method: str | Weighter = "moments",
     target: str | None = None,
@@ -106,7 +107,8 @@ def weigh(
     0.7
     """
     private = seal(private)
-    budget = Budget(epsilon, delta, neighbours, max_rows_per_person)  # type: ignore[arg-type]
+    stated = 0.0 if delta is None else delta
+    budget = Budget(epsilon, stated, neighbours, max_rows_per_person)  # type: ignore[arg-type]
     plan = plan_weigh(schema, budget, method, target, questions, person)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     check_seed(plan, seed)
@@ -114,6 +116,8 @@ def weigh(
     _check_rules(rows, plan.released)
     _warn_once()
     billed = usable_account(account, plan, seed, is_begun(work))
+    if delta is None:
+        tell_of_delta(plan, billed)
     asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
     kept = open_work(work, request(plan, billed) | asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
