@@ -46,6 +46,7 @@ SHARED = {
     "--max-rows-per-person": ("1", ("", "0", "-1", "1_0", "1e400", "nan", "x")),
     "--seed": ("1", NUMBERS),
     "--private-rows": (None, NUMBERS),
+    "--private-persons": (None, NUMBERS),
     "--out": ("out", PATHS),
     "--work": ("work", PATHS),
 }

@@ -11,6 +11,7 @@ from counterpoise import report as report_module
 from counterpoise.errors import BudgetError, BundleError, TableError, VaultError
 from counterpoise.synthesizers import Aim, aim
 from counterpoise.vault import Journal, threshold_delta
+from counterpoise.vault import journal as journal_module
 from counterpoise.weights import Oracle
 from tests.cli.calls import run as call
 from tests.conftest import make_schema, make_table
@@ -335,6 +336,25 @@ def test_a_folder_that_was_there_outlives_a_refused_request(tmp_path, mine):
     with pytest.raises(KeyboardInterrupt):
         run(folder, progress=progress)
     assert sorted(file.name for file in folder.iterdir()) == sorted(mine)
+
+
+def test_a_run_that_is_stopped_while_its_journal_is_begun_leaves_nothing(tmp_path, monkeypatch):
+    def stop(folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(journal_module, "sync_folder", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "work")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_journal_that_cannot_be_told_is_kept(tmp_path):
+    folder = tmp_path / "work"
+    run(folder)
+    (folder / "journal").write_bytes(bytes(200))
+    with pytest.raises(BundleError, match="another request"):
+        run(folder, rows=61)
+    assert (folder / "journal").exists()
 
 
 def test_a_folder_in_which_nothing_was_paid_for_goes_to_the_next_request(tmp_path):

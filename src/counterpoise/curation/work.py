@@ -98,8 +98,8 @@ def open_work(
             held.enter_context(only_one(path / _LOCK, f"work: another run is at work in {path}"))
         _sweep(path)
         seed = _request_seed(path, json.loads(json.dumps(request)))
-        journal = Journal(path / _JOURNAL, plan.budget, private, plan.threshold_delta)
         try:
+            journal = Journal(path / _JOURNAL, plan.budget, private, plan.threshold_delta)
             yield Work(seed, path, journal)
         except BaseException:
             with suppress(OSError, BundleError):
@@ -169,10 +169,14 @@ def _sweep(folder: Path) -> None:
 
 
 def _is_charged(folder: Path) -> bool:
-    """Whether a journal has more whole lines than the first, which only says whose it is."""
+    """Whether a journal has more whole lines than the first, which only says whose it is.
+
+    Of one that does not begin with a digest, as ours do, nobody knows what was in it.
+    """
     journal = folder / _JOURNAL
     with plainly(journal, "read"):
-        return journal.exists() and journal.read_bytes().count(b"\n") > 1
+        written = journal.read_bytes() if journal.exists() else b""
+    return written.count(b"\n") > 1 or written[:1] not in b"0123456789abcdef"
 
 
 def _remove_files(folder: Path) -> None:
