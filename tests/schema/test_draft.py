@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from counterpoise.errors import SchemaError
+from counterpoise.errors import CounterpoiseWarning, SchemaError
 from counterpoise.schema import Column, Schema, draft_schema, write_csv
 
 TABLE = pd.DataFrame(
@@ -112,3 +112,54 @@ def test_the_order_of_ordered_categories_is_kept():
 def test_a_table_without_columns_is_refused():
     with pytest.raises(SchemaError, match="at least one"):
         draft_schema(pd.DataFrame())
+
+
+@pytest.mark.parametrize(
+    ("texts", "true", "false"),
+    [
+        (["yes", "no"], ["yes"], ["no"]),
+        (["No", "YES", "Yes", " no"], ["YES", "Yes"], ["No", "no"]),
+        (["y", "n"], ["y"], ["n"]),
+        (["T", "F"], ["T"], ["F"]),
+        (["Ja", "Nein"], ["Ja"], ["Nein"]),
+        (["J", "N", "-"], ["J"], ["N"]),
+        (["oui", "non"], ["oui"], ["non"]),
+        (["O", "N"], ["O"], ["N"]),
+        (["sí", "no", "NA"], ["sí"], ["no"]),
+    ],
+)
+def test_a_column_of_yes_and_no_is_drafted_as_boolean_with_its_pair(tmp_path, texts, true, false):
+    table = pd.DataFrame({"y": texts * 3})
+    write_csv(table, tmp_path / "t.csv")
+    for source in (table, tmp_path / "t.csv"):
+        draft = draft_schema(source)
+        column = draft["y"]
+        assert column.category_type == "boolean" and dict(column.sources)["type"] == "data"
+        field = draft.to_dict()["fields"][0]
+        assert (field["trueValues"], field["falseValues"]) == (true, false)
+        assert column.nullable == bool({*texts} & {"-", "NA"})
+        read = draft.encode(source).codes[:, 0].tolist()
+        folded = [text.strip().casefold() for text in texts]
+        codes = [2 if text in ("-", "na") else text[0] in "yjost" for text in folded]
+        assert read == codes * 3
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["1", "2"], ["1", "0"], ["yes", "non"], ["yes", "no", "maybe"], ["y", "yes", "no"], ["yes"]],
+)
+def test_what_is_no_pair_of_truths_is_not_drafted_as_boolean(texts):
+    column = draft_schema(pd.DataFrame({"y": texts * 3}))["y"]
+    assert column.category_type != "boolean" and len(column.categories) == len(texts)
+
+
+def test_a_draft_says_how_many_values_are_no_truths():
+    texts = ["yes"] * 3 + ["no"] * 6 + ["maybe", "2", None]
+    with pytest.warns(CounterpoiseWarning, match="9 of its 11 values are 'yes' or 'no'") as said:
+        draft = draft_schema(pd.DataFrame({"y": texts}))
+    assert "the other 2 are null (confidential" in str(said[0].message)
+    assert draft["y"].category_type == "string"
+
+
+def test_a_code_with_a_stroke_is_no_number():
+    assert draft_schema(pd.DataFrame({"x": ["12_34", "5_6"] * 3}))["x"].category_type == "string"

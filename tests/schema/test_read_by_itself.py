@@ -26,7 +26,7 @@ from counterpoise.vault.vault import Vault
 
 WORDS = ("", "?")
 BIG = 1_210_086_703_870_283_013
-NAMES = ("text", "whole", "real", "moment", "euro", "day", "clock")
+NAMES = ("text", "whole", "real", "moment", "euro", "day", "clock", "truth", "pair")
 NUMERIC = (
     Column.categorical("whole", [0, 1, 3, 2**53], nullable=True),
     Column.continuous("real", -1, 2, nullable=True),
@@ -36,6 +36,10 @@ NUMERIC = (
         "day", "2020-01-01", "2021-01-01", bins=97, nullable=True, spelling=Spelling("%d/%m/%Y")
     ),
     Column.time("clock", nullable=True, format="%H%M"),
+    Column.boolean("truth", nullable=True),
+    Column.boolean(
+        "pair", nullable=True, spelling=Spelling(true_values=["3", "b"], false_values=["1", "a"])
+    ),
 )
 
 
@@ -80,7 +84,7 @@ FLOATS = ([0.0, 1.0, 1.5, 1e17], [None, float("nan"), float("inf"), 1e300, -0.0]
 ZEROS = ([-0.0, 1.0], [0.0])
 TRUTHS = ([True, False], [None])
 TEXTS = (
-    ["a", "?", "3", "1.0", "2020-06-01", "1,5", "01/06/2020", "930", "9:30"],
+    ["a", "?", "3", "1.0", "2020-06-01", "1,5", "01/06/2020", "930", "9:30", "Yes", "non", "2"],
     [None, "?", "", "a", "a\0b", "1e400"],
 )
 DAYS = ([DAY, date(2020, 1, 1)], [None, date(1, 1, 1), date(9999, 12, 31)])

@@ -6,6 +6,7 @@ from decimal import Decimal
 import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -26,6 +27,17 @@ NUMBERS = {
         Spelling(decimal=",", group="."),
         {"1.234,5": 1234.5, "1.234.567": 1_234_567, "12": 12, "1,2,3": None, "x": None, "": None},
     ),
+    "a mark that has not three digits behind it is of decimals": (
+        Spelling(group=","),
+        {"1,5": None, "1,23": None, "12,34,567": 1_234_567, "1,2345": None, ",123": None},
+    ),
+    "nothing stated": (
+        Spelling(),
+        (
+            {"1e3": 1000, "-.5": -0.5, " 3 ": 3, "12abc": None, "1,234": None, "1,5": None}
+            | {"12_34": None, "0x1F": None, "true": None, "1 234": None, "5%": None, "(5)": None}
+        ),
+    ),
     "spaces between thousands": (
         Spelling(decimal=",", group=" "),
         {"1 234,5": 1234.5, "12 345 678": 12_345_678, "-1 000": -1000},
@@ -39,17 +51,54 @@ NUMBERS = {
     "no sign is bare": (Spelling(group=","), {"1,234": 1234, "$5": None, "5 %": None}),
 }
 DAYS = {
-    "%d/%m/%Y": {"31/12/2020": "2020-12-31", "1/2/2020": "2020-02-01", "12/31/2020": None},
+    None: (
+        {"2020-12-31": "2020-12-31", "2020/6/1": "2020-06-01", "31/12/2020": None}
+        | {"01/02/03": None, "10-11-12": None, "99-12-31": None, "44197": None, "epoch": None}
+    ),
+    "%d/%m/%Y": (
+        {"31/12/2020": "2020-12-31", "1/2/2020": "2020-02-01", "12/31/2020": None}
+        | {"31/12/20": None, "31/12/202": None}
+    ),
+    "%d/%m/%y": {"31/12/20": "2020-12-31", "31/12/2020": None},
     "%m/%d/%Y": {"12/31/2020": "2020-12-31", "1/2/2020": "2020-01-02", "31/12/2020": None},
     "%d.%m.%Y": {"31.12.2020": "2020-12-31", "2020-12-31": None},
     "%Y%m%d": {"20201231": "2020-12-31", "20201331": None, "": None},
     "%d %b %Y": {"31 Dec 2020": "2020-12-31", "31 dec 2020": "2020-12-31"},
 }
 TIMES = {
-    "%H:%M": {"15:30": 930, "9:05": 545, "00:00": 0, "24:00": 1440, "25:00": None, "15:61": None},
+    "%H:%M": (
+        {"15:30": 930, "9:05": 545, "00:00": 0, "24:00": 1440, "25:00": None, "15:61": None}
+        | {"930": None, "3:30 PM": None}
+    ),
     "%H%M": {"1530": 930, "930": 570, "5": 5, "2400": 1440, "1375": None, "15300": None},
     "%H:%M:%S": {"15:30:01": 55_801, "15:30": 55_800},
-    "%I:%M %p": {"3:30 PM": 930, "12:00 AM": 0, "12:00 PM": 720},
+    "%I:%M %p": {"3:30 PM": 930, "12:00 AM": 0, "12:00 PM": 720, "3:30": None},
+}
+USUAL = (
+    {"true": 1, "FALSE": 0, "T": 1, "f": 0, "Yes": 1, "no": 0, "Y": 1, "N": 0, "1": 1, "0": 0}
+    | {"Ja": 1, "nein": 0, "j": 1, "Oui": 1, "NON": 0, "o": 1, "si": 1, "SÍ": 1, "WAHR": 1}
+    | {" True ": 1, "no\u00a0": 0, "1.0": 1, "0.00": 0, "+1": 1}
+    | {"2": None, "-1": None, "0.5": None, "yes!": None, "": None, "1,0": None, "nan": None}
+    | {"maybe": None, "10": None, "b'1'": None, "inf": None, "ye s": None, "1_": None}
+)
+TRUTHS = {
+    "usual words": (Spelling(), USUAL),
+    "1 and 2": (
+        Spelling(true_values=("1",), false_values=("2",)),
+        {"1": 1, "2": 0, "1.0": 1, "2.00": 0, "0": None, "true": None, "no": None, "": None},
+    ),
+    "words": (
+        Spelling(true_values=("Smokes", "smokes a lot"), false_values=(" never ",)),
+        {"smokes": 1, "SMOKES A LOT": 1, "Never": 0, "1": None, "yes": None, "0": None},
+    ),
+    "no as true": (
+        Spelling(true_values=("no",)),
+        {"no": 1, "NO": 1, "false": 0, "0": 0, "yes": None, "1": None},
+    ),
+    "a word for null": (
+        Spelling(missing_values=("", "0")),
+        {"0": None, "0.0": 0, "no": 0, "1": 1, "": None},
+    ),
 }
 MARKS = [
     *((Column.continuous("x", -1e9, 1e9, spelling=s), texts) for s, texts in NUMBERS.values()),
@@ -65,7 +114,7 @@ MARKS = [
     ),
     *((Column.time("x", maximum="24:00", format=format), t) for format, t in TIMES.items()),
 ]
-NAMES = [*NUMBERS, *DAYS, *TIMES]
+NAMES = [*NUMBERS, *map(str, DAYS), *TIMES]
 
 
 @pytest.mark.parametrize(("column", "meanings"), MARKS, ids=NAMES)
@@ -75,32 +124,107 @@ def test_a_text_means_what_the_spelling_says(column, meanings):
     assert read == [*meanings.values()]
 
 
-@pytest.mark.parametrize(("column", "meanings"), MARKS, ids=NAMES)
-def test_memory_and_database_read_alike(tmp_path, column, meanings):
-    values = [*meanings, None]
+def assert_read_alike_everywhere(folder, column, values, codes=None):
+    """Texts are coded alike in every kind of table, and counted so in every storage."""
     table = pa.table({"x": pa.array(values, pa.string())})
-    parquet.write_table(table, tmp_path / "t.parquet")
-    pd.DataFrame({"x": values}).to_csv(tmp_path / "t.csv", index=False, quoting=1)
-    nullable = Column(**{**vars(column), "nullable": True, "bins": 211})
-    schema = Schema([nullable])
+    parquet.write_table(table, folder / "t.parquet")
+    pd.DataFrame({"x": values}).to_csv(folder / "t.csv", index=False, quoting=1)
+    schema = Schema([column])
     expected = schema.encode(table.to_pandas())
+    if codes is not None:
+        assert expected.codes[:, 0].tolist() == codes
     sources = {
         "objects": pd.DataFrame({"x": pd.Series(values, dtype=object)}),
         "categories": pd.DataFrame({"x": pd.Categorical(values)}),
         "arrow": table,
+        "polars": pl.from_arrow(table),
         "relation": duckdb.from_arrow(table),
-        "parquet": tmp_path / "t.parquet",
+        "parquet": folder / "t.parquet",
     }
     for source in sources.values():
         coded = schema.encode(source)
         np.testing.assert_array_equal(coded.codes, expected.codes)
         np.testing.assert_array_equal(coded.units, expected.units)
-    for path in (tmp_path / "t.parquet", tmp_path / "t.csv"):
+    for path in (folder / "t.parquet", folder / "t.csv"):
         for kind in ("memory", "duckdb"):
             storage = open_storage(path, schema, kind)
             [counted] = storage.counts([("x",)])
-            assert counted.tolist() == np.bincount(expected.codes[:, 0], minlength=212).tolist()
+            found = np.bincount(expected.codes[:, 0], minlength=column.size)
+            assert counted.tolist() == found.tolist()
             storage.close()
+
+
+@pytest.mark.parametrize(("column", "meanings"), MARKS, ids=NAMES)
+def test_memory_and_database_read_alike(tmp_path, column, meanings):
+    nullable = Column(**{**vars(column), "nullable": True, "bins": 211})
+    assert_read_alike_everywhere(tmp_path, nullable, [*meanings, None])
+
+
+@pytest.mark.parametrize("case", TRUTHS)
+def test_a_truth_is_read_alike_everywhere_and_what_is_none_is_null(tmp_path, case):
+    spelling, meanings = TRUTHS[case]
+    column = Column.boolean("x", nullable=True, spelling=spelling)
+    null = column.null_code
+    codes = [null if truth is None else truth for truth in meanings.values()]
+    assert_read_alike_everywhere(tmp_path, column, [*meanings, None], [*codes, null])
+
+
+def test_what_is_no_truth_is_as_null_in_a_column_without_nulls():
+    """As a number that cannot be read is: the first code."""
+    table = pd.DataFrame({"x": ["yes", "maybe", "2", None]})
+    assert Schema([Column.boolean("x")]).encode(table).codes[:, 0].tolist() == [1, 0, 0, 0]
+    ordered = Column.ordinal("x", [True, False])
+    assert Schema([ordered]).encode(table).codes[:, 0].tolist() == [0, 0, 0, 0]
+
+
+ONE_TWO = Spelling(true_values=("1",), false_values=("2",))
+
+
+TYPED_TRUTHS = (
+    (Spelling(), pa.array([1, 0, 2, -1, None]), [1, 0, 2, 2, 2]),
+    (Spelling(), pa.array([1.0, 0.0, 0.5, float("nan"), None]), [1, 0, 2, 2, 2]),
+    (Spelling(), pa.array([Decimal("1.000"), Decimal("0.000"), Decimal("2.000")]), [1, 0, 2]),
+    (Spelling(), pa.array([True, False, None]), [1, 0, 2]),
+    (Spelling(), pa.array([b"yes", b"no", b"\xff"]), [1, 0, 2]),
+    (Spelling(), pa.array(["yes", "no", "?"]).dictionary_encode(), [1, 0, 2]),
+    (ONE_TWO, pa.array([1, 2, 0, None]), [1, 0, 2, 2]),
+    (ONE_TWO, pa.array([1.0, 2.0, 0.0, None]), [1, 0, 2, 2]),
+    (ONE_TWO, pa.array([True, False, None]), [1, 0, 2]),
+    (Spelling(missing_values=("", "1")), pa.array([1, 0]), [1, 0]),
+    (Spelling(), pa.array([date(2020, 1, 1)]), [2]),
+)
+
+
+@pytest.mark.parametrize(("spelling", "values", "codes"), TYPED_TRUTHS, ids=range(11))
+def test_values_of_other_types_are_read_as_truths_alike(tmp_path, spelling, values, codes):
+    schema = Schema([Column.boolean("x", nullable=True, spelling=spelling)])
+    table = pa.table({"x": values})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    objects = pd.DataFrame({"x": pd.Series(values.to_pylist(), dtype=object)})
+    sources = [table, duckdb.from_arrow(table), table.to_pandas(), objects]
+    for source in [*sources, pl.from_arrow(table), tmp_path / "t.parquet"]:
+        assert schema.encode(source).codes[:, 0].tolist() == codes
+    storage = open_storage(tmp_path / "t.parquet", schema, "duckdb")
+    assert storage.counts([("x",)])[0].tolist() == np.bincount(codes, minlength=3).tolist()
+    storage.close()
+
+
+def test_truths_among_objects_are_read_one_by_one():
+    values = [True, np.True_, np.False_, "Yes", 1, 0.0, np.int8(2), Decimal("1"), "nein", 5 + 0j]
+    table = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+    usual = Schema([Column.boolean("x", nullable=True)])
+    assert usual.encode(table).codes[:, 0].tolist() == [1, 1, 0, 1, 1, 0, 2, 1, 0, 2]
+    stated = Schema([Column.boolean("x", nullable=True, spelling=ONE_TWO)])
+    assert stated.encode(table).codes[:, 0].tolist() == [1, 1, 0, 2, 1, 2, 0, 1, 2, 2]
+    listed = pd.DataFrame({"x": pd.Categorical([True, False, None])})
+    assert stated.encode(listed).codes[:, 0].tolist() == [1, 0, 2]
+
+
+def test_text_that_is_no_number_is_null_among_whole_categories():
+    column = Column.categorical("x", [1, 2, 9], other=9, nullable=True)
+    table = pd.DataFrame({"x": ["1", "2.0", "7", "1.5", "abc", "1_2"]})
+    for source in (table, duckdb.from_arrow(pa.Table.from_pandas(table))):
+        assert Schema([column]).encode(source).codes[:, 0].tolist() == [0, 1, 2, 2, 3, 3]
 
 
 @pytest.mark.parametrize(
@@ -166,6 +290,7 @@ def test_a_column_has_its_own_words_for_null():
         {"name": "x", "type": "date", "format": "%d/%m/%Y"},
         {"name": "x", "type": "datetime", "format": "%d/%m/%Y %H:%M"},
         {"name": "x", "type": "string", "missingValues": ["", "NA"]},
+        {"name": "x", "type": "boolean", "trueValues": ["1", "ja"], "falseValues": ["2"]},
         {
             "name": "x",
             "type": "time",
@@ -204,6 +329,10 @@ def test_formats_of_other_readers_are_ignored_where_they_say_nothing():
         ({"type": "number", "decimalChar": "1"}, "decimalChar"),
         ({"type": "number", "groupChar": "."}, "another character"),
         ({"type": "number", "bareNumber": "no"}, "bareNumber"),
+        ({"type": "boolean", "trueValues": "yes"}, "trueValues"),
+        ({"type": "boolean", "trueValues": []}, "trueValues"),
+        ({"type": "boolean", "falseValues": [" "]}, "falseValues"),
+        ({"type": "boolean", "trueValues": ["Y"], "falseValues": ["y "]}, "other words"),
         ({"type": "integer", "missingValues": "NA"}, "missingValues"),
         ({"type": "integer", "missingValues": [3]}, "missingValues"),
         ({"type": "time", "constraints": {"minimum": "noon"}}, "times of day"),
@@ -224,6 +353,10 @@ def test_spellings_belong_to_kinds():
         Column.date("x", spelling=EURO)
     with pytest.raises(SchemaError, match="format of times"):
         Column.boolean("x", spelling=Spelling(clock="%H:%M"))
+    with pytest.raises(SchemaError, match="is integer, and takes no words for true and false"):
+        Column.integer("x", 0, 9, spelling=ONE_TWO)
+    with pytest.raises(SchemaError, match="takes no words for true and false"):
+        Column.categorical("x", ["a", "b"], spelling=ONE_TWO)
     with pytest.raises(SchemaError, match="must be a Spelling"):
         Column.integer("x", 0, 9, spelling="%Y")
 
@@ -254,13 +387,15 @@ def test_what_is_released_has_no_spelling_left():
         [
             Column.time("t", format="%H%M"),
             Column.continuous("x", 0, 9, spelling=Spelling(decimal=",", missing_values=("?",))),
+            Column.boolean("y", spelling=ONE_TWO),
         ]
     )
     plain = schema.as_released()
     assert plain["t"] == Column.integer("t", 0, 1439, unit="minutes since midnight")
     assert plain["x"].spelling == Spelling(missing_values=("?",))
     assert plain.read_as(schema) == schema
-    codes = np.array([[3, 2], [0, 7]])
+    assert plain["y"] == Column.boolean("y")
+    codes = np.array([[3, 2, 1], [0, 7, 0]])
     made = plain.decode(codes, np.random.default_rng(0))
     assert plain.encode(made).codes.tolist() == codes.tolist()
     assert schema.restore(made)["t"].tolist() == made["t"].tolist()

@@ -15,6 +15,7 @@ from counterpoise.schema import (
     Column,
     Grouping,
     Schema,
+    Spelling,
     as_relation,
     read_table,
     text_expression,
@@ -57,6 +58,7 @@ HARD_TEXTS = [
     *("2020-02-29", "2020-02-30", "0001-01-01", "9999-12-31", "10000-01-01", "0044-03-15 (BC)"),
     *("2020-06-01 12:34:56.789012", "2020-06-01T12:34:56Z", "2020-06-01T00:30:00+02:00"),
     *("infinity", "-infinity", "epoch", "2020/06/01", "20200601", "2020-06-01 10:00:00 Asia/Tokyo"),
+    *("Yes", "nein", "SÍ", "o", "j\u00a0", "1.0", "2", "on", "1_0", "01/02/03", "12:30", "12_34"),
     *("1999-12-31T23:59:59.9999999", "'; DROP TABLE t; --", "$1", "NULL", "None", "<NA>"),
 ]
 
@@ -66,6 +68,10 @@ COLUMNS = [
     Column.categorical("numbers", [3, -5, 0, 2**53], nullable=True),
     Column.categorical("others", [3, 1], other=1),
     Column.ordinal("truth", [True, False], nullable=True),
+    Column.boolean("required"),
+    Column.boolean(
+        "pair", nullable=True, spelling=Spelling(true_values=("3", "on"), false_values=("NEIN",))
+    ),
     Column.categorical(
         "grouped",
         ["it's", "1", "a,b", "日本", "3.0"],

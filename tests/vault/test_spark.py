@@ -152,7 +152,7 @@ TYPES = [
     *("TIMESTAMP_MS", "TIMESTAMPTZ", "ENUM('a,b', 'élan')"),
 ]
 
-READ = ("texts", "numbers", "truth", "few", "real", "day", "moment")  # one column a kind
+READ = ("texts", "numbers", "truth", "pair", "few", "real", "day", "moment")  # one column a kind
 
 
 def test_every_type_of_a_parquet_file_is_coded_as_in_memory(session, tmp_path):

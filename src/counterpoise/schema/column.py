@@ -95,7 +95,6 @@ class Column:
         self._set(nullable=bool(self.nullable), sources=sorted_sources(self.name, self.sources))
         if not isinstance(self.spelling, Spelling):
             raise refusal(self, "spelling must be a Spelling")
-        self.spelling.require_kind(self.name, self.kind)
         if self.kind == IDENTIFIER:
             self._set(**normal_form.of_identifier(self))
         elif self.kind in CATEGORY_KINDS:
@@ -108,6 +107,8 @@ class Column:
             normal_form.check_bounds(self)
             if self.shape is not None:
                 self._set(shape=checked_shape(self, self.shape))
+        is_boolean = self.category_type == "boolean"
+        self.spelling.require_kind(self.name, "boolean" if is_boolean else self.kind)
         if not self.is_modelled:
             normal_form.check_unmodelled(self)
 

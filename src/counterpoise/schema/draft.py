@@ -10,7 +10,7 @@ its spelling too, and one on nulls on the words for them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -33,8 +33,10 @@ from counterpoise.schema.guessing import (
     day_first,
     evident_decimal,
     guess,
+    guess_truths,
     null_words,
     resembles,
+    truth_words,
 )
 from counterpoise.schema.identifiers import is_identifier
 from counterpoise.schema.incoming import plain
@@ -52,7 +54,7 @@ from counterpoise.schema.reading import (
 from counterpoise.schema.rules import LARGEST_INTEGER, texts
 from counterpoise.schema.schema import Schema
 from counterpoise.schema.sniffing import sniff_dialect
-from counterpoise.schema.spelling import PLAIN, Spelling
+from counterpoise.schema.spelling import FALSE_WORDS, PLAIN, Spelling, folded_word
 from counterpoise.schema.tables import read_table
 
 # Integers that take few values close together are more likely codes than quantities.
@@ -142,8 +144,21 @@ class _Texts:
 
     distinct: np.ndarray
     words: tuple[str, ...]  # those that stand for null if the rest is no text
-    rows: int  # that are not null
+    counts: np.ndarray  # the rows of each text
     nullable: bool
+
+    @property
+    def rows(self) -> int:
+        """Those that are not null."""
+        return int(self.counts.sum())
+
+    def rows_of(self, texts: Collection[str]) -> int:
+        """Those with one of some texts."""
+        return sum(
+            int(rows)
+            for text, rows in zip(self.distinct, self.counts, strict=True)
+            if text in texts
+        )
 
     @property
     def rest(self) -> np.ndarray:
@@ -173,9 +188,10 @@ def _draft(
 def _texts(values: pd.Series, missing: tuple[str, ...], guesses_nulls: bool) -> _Texts:
     positions, distinct = distinct_texts(values, missing)
     present = positions[positions >= 0]
-    used = distinct[np.unique(present)]
+    places, counts = np.unique(present, return_counts=True)
+    used = distinct[places]
     words = null_words(used, among_text=False) if guesses_nulls else []
-    return _Texts(used, tuple(words), len(present), bool((positions < 0).any()))
+    return _Texts(used, tuple(words), counts, bool((positions < 0).any()))
 
 
 def _habits(reader: TextReader, columns: list[_Texts], stated: Habits) -> Habits:
@@ -233,6 +249,9 @@ def _draft_text(
     guesses_nulls: bool,
 ) -> _Drafted:
     in_order = isinstance(values.dtype, pd.CategoricalDtype) and bool(values.cat.ordered)
+    truths = None if in_order else _draft_truths(name, column)
+    if truths is not None:
+        return truths
     found = None if in_order else guess(reader, column.rest, habits)
     if found is not None:
         return _draft_guess(name, column, found)
@@ -250,7 +269,33 @@ def _draft_text(
     else:
         listed = Column.categorical(name, sorted(distinct), nullable=nullable, spelling=spelling)
         drafted = _marked(listed, "type", "enum", "required")
-    return _Drafted(drafted, is_identifier(name, distinct, column.rows), _hint(distinct))
+    doubt = _hint_of_truths(column, words) or _hint(distinct)
+    return _Drafted(drafted, is_identifier(name, distinct, column.rows), doubt)
+
+
+def _draft_truths(name: str, column: _Texts) -> _Drafted | None:
+    """A column of two values that are called as true and false are; None where it is none."""
+    # Among numbers an n says that there is none; beside a yes it is a no.
+    words = tuple(word for word in column.words if folded_word(word) not in FALSE_WORDS)
+    spelling = guess_truths(_without(column.distinct, words))
+    if spelling is None:
+        return None
+    nullable = column.nullable or bool(words)
+    truth = Column.boolean(name, nullable, spelling=_with_words(spelling, words))
+    return _Drafted(_marked(truth, "type", "required"))
+
+
+def _hint_of_truths(column: _Texts, nulls: tuple[str, ...]) -> str:
+    """What to say where most rows, and not all, have one of a pair of words for true and false."""
+    pair = truth_words(column.distinct)
+    found, every = column.rows_of(pair), column.rows - column.rows_of(nulls)
+    if not every / 2 < found < every:
+        return ""
+    return (
+        f"{found:,} of its {every:,} values are {' or '.join(map(repr, pair))}, and the rest is "
+        f"not, so it is drafted as text; as type boolean, the other {every - found:,} are null "
+        "(confidential, as the draft is)"
+    )
 
 
 def _hint(distinct: np.ndarray) -> str:
@@ -266,9 +311,6 @@ def _hint(distinct: np.ndarray) -> str:
 def _draft_guess(name: str, column: _Texts, found: Guess) -> _Drafted:
     nullable = column.nullable or bool(column.words)
     spelling = _with_words(found.spelling, column.words)
-    if found.kind == "boolean":
-        truth = Column.boolean(name, nullable, spelling=spelling)
-        return _Drafted(_marked(truth, "type", "required"))
     if found.kind == "time":
         assert spelling.clock is not None
         # A day has public bounds: nothing is read off the data but that there are times.

@@ -24,6 +24,7 @@ from counterpoise.schema.column import Column
 from counterpoise.schema.files import as_relation, connect, errors_of, is_path
 from counterpoise.schema.incoming import plain
 from counterpoise.schema.reading import (
+    TEXT,
     TextReader,
     distinct_texts,
     is_moment_like,
@@ -95,7 +96,7 @@ def read_texts(
     is_text = not column.is_numeric and column.category_type == "string"
     positions, distinct = distinct_texts(values, words, truth=_truth_of(column, is_text))
     with TextReader() as texts:
-        read = texts.read(distinct, reading_expression(column, "text", words))
+        read = texts.read(distinct, reading_expression(_without_words(column), "text", ()))
     found = np.ma.getdata(read).astype(object)
     found[np.ma.getmaskarray(read)] = None
     return np.append(found, [None])[positions]
@@ -103,7 +104,11 @@ def read_texts(
 
 def _truth_of(column: Column, is_text: bool) -> tuple[str, str]:
     """The texts of false and true in a column that is read by its texts."""
-    is_spelled = column.spelling.clock is not None or column.spelling.format is not None
+    spelling = column.spelling
+    if spelling.is_of_truths:
+        [false, *_], [true, *_] = spelling.truths
+        return false, true
+    is_spelled = spelling.clock is not None or spelling.format is not None
     return ("false", "true") if is_text or is_spelled else ("0", "1")
 
 
@@ -113,6 +118,13 @@ def _encode_by_sql(schema: Schema, table: Any) -> Coded:
         relation = as_relation(table, connection, schema.dialect)
         found = relation.project(readings_sql(schema, schema.missing_values)).fetchnumpy()
     return coded(schema, len(found["r0"]), readings_of(schema, found))
+
+
+def _without_words(column: Column) -> Column:
+    """A column of texts of which words for null are gone: a number like one of them is none."""
+    if not column.spelling.missing_values:
+        return column
+    return replace(column, spelling=replace(column.spelling, missing_values=()))
 
 
 def _widened(column: Column) -> Column:
@@ -157,7 +169,7 @@ def _of_mixed_objects(
     by_format = column.spelling.format is not None
     is_value = np.array(
         [
-            isinstance(value, Date | np.datetime64) if by_format else not isinstance(value, str)
+            isinstance(value, Date | np.datetime64) if by_format else not isinstance(value, TEXT)
             for value in objects
         ],
         dtype=bool,
@@ -176,7 +188,7 @@ def _of_texts(
     column: Column, values: pd.Series, missing: tuple[str, ...], texts: TextReader
 ) -> tuple[np.ndarray, np.ndarray]:
     positions, distinct = distinct_texts(values, missing, truth=_truth_of(column, is_text=False))
-    read = texts.read(distinct, value_expression(column, "text", missing))
+    read = texts.read(distinct, value_expression(_without_words(column), "text", ()))
     dtype = np.float64 if column.kind == "continuous" else np.int64
     numbers = np.append(read.filled(column.low), column.low).astype(dtype)
     return numbers[positions], np.append(np.ma.getmaskarray(read), True)[positions]
@@ -194,10 +206,13 @@ def _places(
         positions, distinct = distinct_texts(values, missing)
         found = [codes.get(text, unlisted) for text in distinct]
         return np.array([*found, null], dtype=np.int32)[positions]
-    if is_number_like(values):
+    # In a column of truths other numbers than two are none that can be read.
+    is_boolean = column.category_type == "boolean"
+    if pd.api.types.is_bool_dtype(values.dtype) or (is_number_like(values) and not is_boolean):
         return _match_numbers(column, read_numbers(values), unlisted, null)
-    positions, distinct = distinct_texts(values, missing, truth=("0", "1"))
-    read = texts.read(distinct, place_expression(column, "text", missing))
+    truth = _truth_of(column, is_text=False)
+    positions, distinct = distinct_texts(values, missing, truth)
+    read = texts.read(distinct, place_expression(_without_words(column), "text", ()))
     return np.append(read.filled(null), null).astype(np.int32)[positions]
 
 

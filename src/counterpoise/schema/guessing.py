@@ -1,4 +1,4 @@
-"""What the texts of a column are, for a draft: numbers, dates, times of day, in which spelling.
+"""What the texts of a column are, for a draft: truths, numbers, dates, times, in which spelling.
 
 A column is something if all of its texts are, once the usual words for null are set aside; one
 text that is not leaves it text. What was guessed is a spelling in the draft, for a person to see,
@@ -18,7 +18,7 @@ import numpy as np
 from counterpoise.schema.column import Column
 from counterpoise.schema.quoting import quote_text
 from counterpoise.schema.reading import TextReader
-from counterpoise.schema.spelling import PLAIN, Spelling
+from counterpoise.schema.spelling import FALSE_WORDS, PLAIN, TRUE_WORDS, Spelling, folded_word
 from counterpoise.schema.sql import value_expression
 
 # Most columns show within this many values what they are not.
@@ -32,12 +32,19 @@ _LIKELY = (
     *("n.a.", "missing", "unknown"),
 )
 
+# What is called true and false together. 1 and 0 are numbers as well, and drafted as such.
+_PAIRS = (
+    *(("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"), ("ja", "nein"), ("j", "n")),
+    *(("oui", "non"), ("o", "n"), ("si", "no"), ("sí", "no")),
+    *(("wahr", "falsch"), ("vrai", "faux"), ("verdadero", "falso"), ("vero", "falso")),
+)
+
 _SIGN = re.compile(r"US\$|R\$|[$€£¥₹%‰]|\b(?:USD|EUR|GBP|CHF|JPY|NOK|SEK|DKK|kr)\b")
 _SPACE = r"[\s\x{00a0}\x{202f}]*"
 _GROUPS = (" ", "\u00a0", "\u202f", "'", "\u2019")
 _PLAIN_NUMBER = (
-    "NOT regexp_matches(text, '^ *[-+]?0[0-9]') AND TRY_CAST(text AS DOUBLE) IS NOT NULL "
-    "AND NOT isnan(TRY_CAST(text AS DOUBLE))"
+    "NOT regexp_matches(text, '^ *[-+]?0[0-9]') "
+    f"AND NOT coalesce(isnan({PLAIN.number_of('text')}), true)"
 )
 
 _CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p")
@@ -83,7 +90,7 @@ class Habits:
 class Guess:
     """What all texts of a column are; `values` are theirs, on the scale of the kind."""
 
-    kind: str  # "boolean", "number", "moment" or "time"
+    kind: str  # "number", "moment" or "time"
     values: np.ndarray
     spelling: Spelling = PLAIN
     unit: str | None = None
@@ -100,13 +107,44 @@ def null_words(texts: Iterable[str], among_text: bool) -> list[str]:
     return [text for text in texts if text.strip().casefold() in listed]
 
 
+def truth_words(texts: Iterable[str]) -> tuple[str, ...]:
+    """Those of some texts that are a pair of words for true and false; none unless both are there.
+
+    >>> truth_words(["no", "Yes", "YES", "maybe"]), truth_words(["yes", "non"])
+    (('no', 'Yes', 'YES'), ())
+    """
+    texts = tuple(texts)
+    for pair in _PAIRS:
+        found = tuple(text for text in texts if folded_word(text) in pair)
+        if {*map(folded_word, found)} == {*pair}:
+            return found
+    return ()
+
+
+def guess_truths(texts: np.ndarray) -> Spelling | None:
+    """What true and false are called, where texts are nothing else; None where they are more.
+
+    >>> guess_truths(np.array(["Ja", "Nein"], dtype=object)).to_dict()
+    {'trueValues': ['Ja'], 'falseValues': ['Nein']}
+    """
+    if not len(texts):
+        return None
+    folded = {*map(folded_word, texts)}
+    if folded <= {"true", "false"}:
+        return PLAIN
+    if len(truth_words(texts)) < len(texts):
+        return None
+    said = {
+        key: tuple(sorted({text.strip() for text in texts if folded_word(text) in words}))
+        for key, words in (("true_values", TRUE_WORDS), ("false_values", FALSE_WORDS))
+    }
+    return Spelling(**said)
+
+
 def guess(reader: TextReader, texts: np.ndarray, habits: Habits) -> Guess | None:
     """What all of some texts are; None if that is nothing but text."""
     if not len(texts):
         return None
-    truths = _all_read(reader, texts, "lower(trim(text)) IN ('true', 'false')", "1")
-    if truths is not None:
-        return Guess("boolean", truths)
     return (
         _moments(reader, texts, habits) or _numbers(reader, texts, habits) or _times(reader, texts)
     )

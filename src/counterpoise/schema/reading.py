@@ -26,6 +26,9 @@ from counterpoise.schema.files import connect, private_errors
 from counterpoise.schema.incoming import plain
 
 _COARSE_UNITS = ("s", "ms")
+# What is read as text: some files hold it as bytes, without saying that it is text.
+TEXT = (str, bytes, bytearray)
+_BYTES_AS_TEXT = {*range(32, 127)} - {*b"\"'\\"}
 # What the calendar of Python and of the database's texts holds, in microseconds since 1970.
 FIRST_MOMENT = (DateTime.min - EPOCH) // MICROSECOND
 LAST_MOMENT = (DateTime.max - EPOCH) // MICROSECOND
@@ -179,6 +182,8 @@ def text_of(value: Any, truth: tuple[str, str] = ("false", "true")) -> str:
         if isinstance(value, str):
             # A subclass (numpy's, an enumeration) may print itself as something else.
             return str.__str__(value)
+        if isinstance(value, bytes | bytearray):
+            return "".join(chr(b) if b in _BYTES_AS_TEXT else f"\\x{b:02X}" for b in value)
         if isinstance(value, bool | np.bool_):
             return truth[bool(value)]
         if isinstance(value, float | np.floating):
@@ -211,7 +216,7 @@ def _text_or_none(value: Any, truth: tuple[str, str], absent: frozenset[str]) ->
     if _is_null(value):
         return None
     text = text_of(value, truth)
-    return None if isinstance(value, str) and text in absent else text
+    return None if isinstance(value, TEXT) and text in absent else text
 
 
 def _is_text_or_null(objects: np.ndarray) -> bool:

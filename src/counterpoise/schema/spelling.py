@@ -2,8 +2,8 @@
 
 A spelling says how text becomes a value, and holds for text alone: what a table holds as a number
 or a date is one already. Its keys are those of Table Schema (`format`, `decimalChar`, `groupChar`,
-`bareNumber`, `missingValues`). It is public, fixed before a private row is read, and used up in
-the reading: what is released is spelled in the standard's own way.
+`bareNumber`, `trueValues`, `falseValues`, `missingValues`). It is public, fixed before a private
+row is read, and used up in the reading: what is released is spelled in the standard's own way.
 """
 
 from __future__ import annotations
@@ -26,6 +26,19 @@ _A_DAY = 86_400
 
 MINUTES, SECONDS = "minutes since midnight", "seconds since midnight"
 
+# What true and false are called where nothing is stated: in English, German, French and Spanish, by
+# a letter or a digit, and by the worksheets of Excel in these languages and in Italian.
+TRUE_WORDS = (
+    *("true", "t", "yes", "y", "ja", "j", "oui", "o", "si", "sí", "1"),
+    *("wahr", "vrai", "verdadero", "vero"),
+)
+FALSE_WORDS = ("false", "f", "no", "n", "nein", "non", "0", "falsch", "faux", "falso")
+# What may stand around a word without being a part of it.
+BLANKS = " \t\r\n\u00a0\u202f"
+# A mark between thousands has three digits behind it, or two where lakhs are counted; the last
+# always three, or a decimal comma would be taken for it.
+_GROUPED = "[0-9]{{1,3}}(?:{0}[0-9]{{2,3}})*{0}[0-9]{{3}}"
+
 
 @dataclass(frozen=True)
 class Spelling:
@@ -34,8 +47,10 @@ class Spelling:
     `format` is a pattern of strptime for dates and moments, `clock` one for times of day, which
     are whole minutes since midnight, or seconds if the pattern has them. `decimal` and `group`
     are the characters before the decimals and between thousands; `bare` is false where numbers
-    may have a sign of a currency, a percent sign or a unit around them. `missing_values` are the
-    texts that stand for null in this column, instead of those of the whole schema.
+    may have a sign of a currency, a percent sign or a unit around them. `true_values` and
+    `false_values` are what true and false are called, in any case, instead of the usual words.
+    `missing_values` are the texts that stand for null in this column, instead of those of the
+    whole schema.
 
     >>> Spelling(format="%d/%m/%Y").to_dict()
     {'format': '%d/%m/%Y'}
@@ -47,6 +62,8 @@ class Spelling:
     group: str | None = None
     bare: bool = True
     missing_values: tuple[str, ...] | None = None
+    true_values: tuple[str, ...] | None = None
+    false_values: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         _check_pattern("format", self.format, _DAY_PARTS, "dates, such as %d/%m/%Y")
@@ -62,6 +79,29 @@ class Spelling:
             refusal = "missingValues must be a list of texts, in UTF-8 without NUL"
             words = tuple(dict.fromkeys(texts(self.missing_values, refusal)))
             object.__setattr__(self, "missing_values", words)
+        self._check_truths()
+
+    @property
+    def is_of_truths(self) -> bool:
+        """Whether true and false are called in a way of their own."""
+        return self.true_values is not None or self.false_values is not None
+
+    @property
+    def truths(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The words for false and those for true; a word that is stated for one is not the other's.
+
+        >>> Spelling(true_values=["1"], false_values=["2"]).truths
+        (('2',), ('1',))
+        """
+        stated = (self.false_values, self.true_values)
+        folded = [None if words is None else [*map(folded_word, words)] for words in stated]
+        found = [
+            own or [word for word in usual if word not in (other or ())]
+            for own, other, usual in zip(
+                folded, folded[::-1], (FALSE_WORDS, TRUE_WORDS), strict=True
+            )
+        ]
+        return tuple(dict.fromkeys(found[0])), tuple(dict.fromkeys(found[1]))
 
     @property
     def is_of_numbers(self) -> bool:
@@ -96,9 +136,15 @@ class Spelling:
             "decimalChar": self.decimal if self.decimal != "." else None,
             "groupChar": self.group,
             "bareNumber": None if self.bare else False,
-            "missingValues": None if self.missing_values is None else [*self.missing_values],
+            "trueValues": self.true_values,
+            "falseValues": self.false_values,
+            "missingValues": self.missing_values,
         }
-        return {key: value for key, value in stated.items() if value is not None}
+        return {
+            key: [*value] if isinstance(value, tuple) else value
+            for key, value in stated.items()
+            if value is not None
+        }
 
     @classmethod
     def from_dict(cls, field: Mapping[str, Any], type_: str) -> Spelling:
@@ -112,6 +158,9 @@ class Spelling:
         if type_ in ("integer", "number"):
             named = {"decimalChar": "decimal", "groupChar": "group", "bareNumber": "bare"}
             stated |= {name: field[key] for key, name in named.items() if key in field}
+        if type_ == "boolean":
+            named = {"trueValues": "true_values", "falseValues": "false_values"}
+            stated |= {name: field.get(key) for key, name in named.items()}
         if field.get("missingValues") is not None:
             stated["missing_values"] = words_listed(field["missingValues"])
         return cls(**stated)
@@ -120,12 +169,13 @@ class Spelling:
         """SQL for the number that a text spells, a DOUBLE; NULL if it spells none.
 
         >>> Spelling().number_of("t")
-        'TRY_CAST(t AS DOUBLE)'
+        "TRY_CAST(replace(t, '_', '?') AS DOUBLE)"
         """
         if not self.is_of_numbers:
-            return f"TRY_CAST({text} AS DOUBLE)"
+            # The database reads over a stroke between digits, which is no number but a code.
+            return f"TRY_CAST(replace({text}, '_', '?') AS DOUBLE)"
         group, decimal = _escaped(self.group or ""), _escaped(self.decimal)
-        digits = f"[0-9][0-9{group}]*" if group else "[0-9]+"
+        digits = f"(?:{_GROUPED.format(group)}|[0-9]+)" if group else "[0-9]+"
         number = rf"(?:{digits}(?:{decimal}[0-9]*)?|{decimal}[0-9]+)(?:[eE][-+]?[0-9]+)?"
         # Around a number that is not bare stands anything but digits, signs and brackets: a
         # bracket may mean a minus, and is nothing that we read.
@@ -146,10 +196,23 @@ class Spelling:
         signed = f"TRY_CAST(concat({first}, {second}, {found}) AS DOUBLE)"
         return f"CASE WHEN {matched} AND NOT ({both}) THEN {signed} END"
 
+    def truth_of(self, text: str) -> str:
+        """SQL for the truth that a text spells, '1' or '0'; NULL if it spells none."""
+        false, true = self.truths
+        listed = ", ".join(map(quote_text, (*true, *false)))
+        word = f"lower(trim({text}, {quote_text(BLANKS)}))"
+        # One look-up a row, however many words there are.
+        place = f"enum_code(TRY_CAST({word} AS ENUM({listed})))"
+        return f"CASE {place} < {len(true)} WHEN true THEN '1' WHEN false THEN '0' END"
+
     def moment_of(self, text: str) -> str:
         """SQL for the moment that a text spells by the format, a TIMESTAMP; NULL if none."""
         assert self.format is not None
-        return f"try_strptime({text}, {quote_text(self.format)})"
+        moment = f"try_strptime({text}, {quote_text(self.format)})"
+        if "Y" not in _parts(self.format):
+            return moment
+        # A year of two digits were one of the first century, and clamped to the minimum.
+        return f"CASE WHEN regexp_matches({text}, '[0-9]{{4}}') THEN {moment} END"
 
     def time_of(self, text: str) -> str:
         """SQL for the minutes or seconds since midnight that a text spells; NULL if none."""
@@ -162,8 +225,13 @@ class Spelling:
             spelled = f"CASE WHEN {only_digits} THEN lpad({spelled}, {width}, '0') END"
         midnight = f"regexp_matches(trim({text}), '^24:?00(:?00)?$')"
         by_format = f"CAST(try_strptime({spelled}, {quote_text(self.clock)}) AS TIME)"
-        # What holds times as such writes them in the standard's way, whatever the format.
-        found = f"epoch(coalesce({by_format}, TRY_CAST(trim({text}) AS TIME)))"
+        # What holds times as such writes them in the standard's way, whatever the format; but half
+        # past three says nothing on a clock of twelve hours.
+        as_such = f"TRY_CAST(trim({text}) AS TIME)"
+        if {*_parts(self.clock)} & {*"Ip"}:
+            is_half = f"regexp_matches({text}, '^ *[0-9]{{1,2}}:[0-9]{{2}} *$')"
+            as_such = f"CASE WHEN NOT {is_half} THEN {as_such} END"
+        found = f"epoch(coalesce({by_format}, {as_such}))"
         seconds = f"CASE WHEN {midnight} THEN CAST({_A_DAY} AS DOUBLE) ELSE {found} END"
         return f"floor({seconds})" if self.counts_seconds else f"floor(({seconds}) / 60)"
 
@@ -196,15 +264,44 @@ class Spelling:
         return in_minutes * 60 + seconds if self.counts_seconds else in_minutes
 
     def require_kind(self, name: str, kind: str) -> None:
-        """Raise a SchemaError if values of that kind are not spelled in such a way."""
+        """Raise a SchemaError if values of that kind, or boolean, are not spelled in such a way."""
         numbers = ("integer", "continuous")
         for is_stated, kinds, what in (
             (self.format is not None, ("date", "datetime"), "a format of dates"),
             (self.clock is not None, numbers, "a format of times"),
             (self.is_of_numbers, numbers, "a spelling of numbers"),
+            (self.is_of_truths, ("boolean",), "words for true and false"),
         ):
             if is_stated and kind not in kinds:
-                raise SchemaError(f"column {name!r} is {kind}, and takes no {what[2:]}")
+                what = what.removeprefix("a ")
+                raise SchemaError(f"column {name!r} is {kind}, and takes no {what}")
+
+    def _check_truths(self) -> None:
+        for key, stated in (("true_values", self.true_values), ("false_values", self.false_values)):
+            if stated is None:
+                continue
+            named = {"true_values": "trueValues", "false_values": "falseValues"}[key]
+            refusal = f"{named}: expected a list of texts that are not empty"
+            words = tuple(dict.fromkeys(texts(stated, refusal)))
+            if not words or not all(map(folded_word, words)):
+                raise SchemaError(refusal)
+            object.__setattr__(self, key, words)
+        false, true = self.truths
+        if not {*false}.isdisjoint(true):
+            raise SchemaError(
+                "trueValues: expected other words than falseValues, whatever the case"
+            )
+        if not (false and true):
+            raise SchemaError("trueValues, falseValues: state both")
+
+
+def folded_word(text: str) -> str:
+    """A word for true or false as words are compared: without case or blanks around it.
+
+    >>> folded_word(" Yes")
+    'yes'
+    """
+    return text.strip(BLANKS).lower()
 
 
 def words_listed(missing: Any) -> tuple[Any, ...]:

@@ -15,9 +15,11 @@ from typing import Any
 from counterpoise.schema.column import Column
 from counterpoise.schema.quoting import quote_name, quote_text
 from counterpoise.schema.rules import LARGEST_INTEGER, texts
+from counterpoise.schema.spelling import PLAIN, Spelling
 
 # A time of day followed by an offset or the name of a zone.
 _ZONED = "':[0-9.]+ *[-+A-Za-z]'"
+_YEAR_FIRST = "'^ *[0-9]{4}|^-?infinity$'"
 _IN_ZONE = "'TIMESTAMP WITH TIME ZONE'"
 
 
@@ -65,9 +67,7 @@ def reading_expression(
         # Adding zero makes one of the two zeros.
         is_moment = column.kind in ("date", "datetime")
         return f"CAST({value} AS VARCHAR)" if is_moment else f"CAST({value} + 0 AS VARCHAR)"
-    if column.category_type == "string":
-        return _text(name, missing)
-    return _whole_number(name, missing, column.category_type == "boolean")
+    return _key(column, name, missing)
 
 
 def text_expression(
@@ -99,10 +99,13 @@ def _read(column: Column, name: str, missing: tuple[str, ...]) -> str:
         return f"CAST({moment} AS DATE)" if column.kind == "date" else moment
     if spelling.clock is not None:
         return spelling.time_of(_text(name, missing))
-    number = f"TRY_CAST({name} AS DOUBLE)"
-    of_text = spelling.number_of(f"CAST({name} AS VARCHAR)") if spelling.is_of_numbers else number
-    read = _by_text(name, _unless_missing(name, of_text, missing), number)
-    return f"nullif({read}, {_double(float('nan'))})"
+    return f"nullif({_number(name, missing, spelling)}, {_double(float('nan'))})"
+
+
+def _number(name: str, missing: tuple[str, ...], spelling: Spelling = PLAIN) -> str:
+    """The number that a value is or spells, a DOUBLE; NULL where it is none."""
+    of_text = _unless_missing(name, spelling.number_of(f"CAST({name} AS VARCHAR)"), missing)
+    return f"CASE WHEN {_is_text(name)} THEN {of_text} ELSE TRY_CAST({name} AS DOUBLE) END"
 
 
 def _clamped(column: Column, value: str) -> str:
@@ -132,16 +135,22 @@ def _category_place(column: Column, name: str, missing: tuple[str, ...]) -> str:
     other = codes[column.other] if column.other is not None else None
     unlisted = next(code for code in (other, null_code, 0) if code is not None)
     null = next(code for code in (null_code, other, 0) if code is not None)
-    if column.category_type == "string":
-        key, members = _text(name, missing), [str(category) for category in column.categories]
-    else:
-        key = _whole_number(name, missing, column.category_type == "boolean")
-        members = [str(int(category)) for category in column.categories]
+    key, is_text = _key(column, name, missing), column.category_type == "string"
+    members = [str(each if is_text else int(each)) for each in column.categories]
     # A cast to an ENUM is one hash lookup a row; a CASE, a list or a map is a scan a row.
     listed = ", ".join(quote_text(member) for member in members)
     position = f"CAST(enum_code(TRY_CAST({key} AS ENUM({listed}))) AS INTEGER)"
     code = f"coalesce({position}, {unlisted})"
     return code if null == unlisted else f"CASE WHEN {key} IS NULL THEN {null} ELSE {code} END"
+
+
+def _key(column: Column, name: str, missing: tuple[str, ...]) -> str:
+    """The text by which a category is known; NULL where none of its type can be read."""
+    if column.category_type == "string":
+        return _text(name, missing)
+    if column.category_type == "boolean":
+        return _truth(name, missing, column.spelling)
+    return _whole_number(_number(name, missing))
 
 
 def _text(name: str, missing: tuple[str, ...]) -> str:
@@ -160,29 +169,36 @@ def _text(name: str, missing: tuple[str, ...]) -> str:
     return _unless_missing(name, read, missing)
 
 
-def _whole_number(name: str, missing: tuple[str, ...], is_boolean: bool) -> str:
-    """A whole number as text, the empty text (which no category is) for anything else."""
-    number = f"TRY_CAST({name} AS DOUBLE)"
+def _whole_number(number: str) -> str:
+    """A whole number as text, the empty text (which no category is) for any other number."""
     is_whole = f"{number} = floor({number}) AND abs({number}) <= {_double(LARGEST_INTEGER)}"
-    read = (
-        f"CASE WHEN {name} IS NULL OR coalesce(isnan({number}), false) THEN NULL "
+    return (
+        f"CASE WHEN coalesce(isnan({number}), true) THEN NULL "
         f"WHEN {is_whole} THEN CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR) ELSE '' END"
     )
-    if is_boolean:
-        word = f"lower(trim(CAST({name} AS VARCHAR)))"
-        read = f"CASE {word} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {read} END"
-        # What is a truth already needs no words, which take several times as long.
-        truth = f"CAST(TRY_CAST(TRY_CAST({name} AS BOOLEAN) AS INTEGER) AS VARCHAR)"
-        read = f"CASE typeof({name}) WHEN 'BOOLEAN' THEN {truth} ELSE {read} END"
-    return _unless_missing(name, read, missing)
+
+
+def _truth(name: str, missing: tuple[str, ...], spelling: Spelling) -> str:
+    """A truth as '1' or '0'; NULL where a value neither is nor spells one.
+
+    Where no word fits, a whole number is read as it is written without decimals: 1.0 as "1".
+    """
+    word = spelling.truth_of(f"CAST({name} AS VARCHAR)")
+    number = spelling.truth_of(_whole_number(_number(name, ())))
+    spelled = _unless_missing(name, f"coalesce({word}, {number})", missing)
+    # What is a truth already needs no words, which take several times as long.
+    truth = f"CAST(TRY_CAST(TRY_CAST({name} AS BOOLEAN) AS INTEGER) AS VARCHAR)"
+    return f"CASE typeof({name}) WHEN 'BOOLEAN' THEN {truth} ELSE {spelled} END"
 
 
 def _moment(name: str, missing: tuple[str, ...]) -> str:
     text = f"CAST({name} AS VARCHAR)"
     in_utc = f"timezone('UTC', TRY_CAST({name} AS TIMESTAMPTZ))"
+    # The database takes 01/02/03 for a day of the year 1, and has a word for that of 1970.
+    is_year_first = f"regexp_matches({text}, {_YEAR_FIRST})"
     of_text = (
-        f"CASE WHEN regexp_matches({text}, {_ZONED}) THEN {in_utc} "
-        f"ELSE TRY_CAST({text} AS TIMESTAMP) END"
+        f"CASE WHEN regexp_matches({text}, {_ZONED}) AND {is_year_first} THEN {in_utc} "
+        f"WHEN {is_year_first} THEN TRY_CAST({text} AS TIMESTAMP) END"
     )
     # A cast from nanoseconds rounds; numpy cuts down, which keeps a moment within its day.
     nanoseconds = f"epoch_ns(TRY_CAST({name} AS TIMESTAMP_NS))"
@@ -191,27 +207,20 @@ def _moment(name: str, missing: tuple[str, ...]) -> str:
     day = f"least(greatest(TRY_CAST({name} AS DATE), DATE '0001-01-01'), DATE '9999-12-31')"
     return (
         f"CASE WHEN {name} IS NULL THEN NULL ELSE CASE typeof({name}) "
-        f"WHEN 'VARCHAR' THEN {_unless_missing(name, of_text, missing)} "
         f"WHEN 'DATE' THEN CAST({day} AS TIMESTAMP) "
         f"WHEN {_IN_ZONE} THEN {in_utc} "
         f"WHEN 'TIMESTAMP_NS' THEN {cut} "
         f"WHEN 'TIMESTAMP' THEN TRY_CAST({name} AS TIMESTAMP) "
         f"WHEN 'TIMESTAMP_S' THEN TRY_CAST({name} AS TIMESTAMP) "
         f"WHEN 'TIMESTAMP_MS' THEN TRY_CAST({name} AS TIMESTAMP) "
-        f"ELSE TRY_CAST({text} AS TIMESTAMP) END END"
+        f"ELSE {_unless_missing(name, of_text, missing)} END END"
     )
-
-
-def _by_text(name: str, of_text: str, of_others: str) -> str:
-    if of_text == of_others:
-        return of_others
-    return f"CASE WHEN {_is_text(name)} THEN {of_text} ELSE {of_others} END"
 
 
 def _is_text(name: str) -> str:
     """Whether a column holds text, which is where words for null are looked for."""
     type_ = f"typeof({name})"
-    return f"({type_} IN ('VARCHAR', 'JSON') OR starts_with({type_}, 'ENUM'))"
+    return f"({type_} IN ('VARCHAR', 'JSON', 'BLOB') OR starts_with({type_}, 'ENUM'))"
 
 
 def _unless_missing(name: str, then: str, missing: tuple[str, ...]) -> str:
