@@ -519,3 +519,72 @@ def test_a_shape_goes_with_the_bins_that_were_chosen_with_it_when_bounds_change(
     run("schema", "set", path, "pay", "--maximum", "500")
     changed = cp.Schema.read(path)["pay"]
     assert (changed.shape, changed.bins, changed.high) == (None, None, 500)
+
+
+class TestReading:
+    """What a column cannot be read as is told when it is stated, from the table of the draft."""
+
+    @pytest.fixture
+    def draft(self, tmp_path):
+        ill = ["yes"] * 30 + ["no"] * 60 + ["maybe"] * 9 + [""]
+        visits = [*(str(age) for age in range(20, 60)), *["12abc", "1,234", "12_3"] * 20]
+        table = pd.DataFrame({"ill": ill, "visits": visits, "code": ["1", "2"] * 50})
+        table.to_csv(tmp_path / "t.csv", index=False)
+        run("schema", tmp_path / "t.csv", "-o", tmp_path / "draft.json")
+        return tmp_path / "draft.json"
+
+    def test_what_is_no_truth_is_counted_and_is_null(self, draft):
+        said = run("schema", "set", draft, "ill", "--type", "boolean")
+        assert "9 of 100 rows cannot be read as boolean: null" in said and "confidential" in said
+        schema = cp.Schema.read(draft)
+        assert schema["ill"].nullable
+        codes = schema.select(["ill"]).encode(draft.parent / "t.csv").codes[:, 0]
+        assert np.bincount(codes).tolist() == [60, 30, 10]
+
+    def test_nulls_that_a_draft_did_not_see_are_no_longer_denied(self, draft):
+        assert not cp.Schema.read(draft)["visits"].nullable
+        said = run("schema", "set", draft, "visits", "--type", "integer")
+        assert "visits.required: no nulls, read off the data -> nulls" in said
+        assert "60 of 100 rows cannot be read as integer: null" in said
+        assert ("visits", "required") in cp.Schema.read(draft).unconfirmed
+
+    def test_where_no_nulls_are_stated_it_is_said_what_stands_instead(self, draft):
+        said = run("schema", "set", draft, "ill", "--type", "boolean", "--required", "--dry-run")
+        assert "9 of 100 rows cannot be read as boolean and 1 is null: taken for False" in said
+        assert f"counterpoise schema set {draft} ill --nullable" in said
+        listing = ["schema", "set", draft, "ill", "--categories", "yes,no"]
+        assert run(*listing, "--quiet", "--dry-run") == ""
+        assert "9 of 100 rows are not listed: null" in run(*listing)
+
+    def test_a_pair_is_stated(self, draft):
+        said = run("schema", "set", draft, "code", "--true", "1", "--false", "2")
+        assert "code.type: integer category, read off the data -> boolean (1/2), public" in said
+        assert "note" not in said
+        schema = cp.Schema.read(draft)
+        field = schema.to_dict()["fields"][schema.index("code")]
+        assert (field["trueValues"], field["falseValues"]) == (["1"], ["2"])
+        codes = schema.select(["code"]).encode(draft.parent / "t.csv").codes[:, 0]
+        assert codes.tolist() == [1, 0] * 50
+        said = run("schema", "set", draft, "code", "--true", "", "--false", "")
+        assert "50 of 100 rows cannot be read as boolean" in said
+        assert "other words than" in refused("set", draft, "code", "--true", "x", "--false", "X")
+        assert "--type boolean" in refused("set", draft, "ill", "--type", "date", "--true", "x")
+
+    def test_another_table_may_be_looked_at_and_none_is_said(self, draft, tmp_path):
+        (tmp_path / "next.csv").write_text("ill\nyes\nperhaps\n", encoding="utf-8")
+        (tmp_path / "t.csv").unlink()
+        change = ["set", draft, "ill", "--type", "boolean", "--dry-run"]
+        assert "no table was looked at; --table" in run("schema", *change)
+        said = run("schema", *change, "--table", tmp_path / "next.csv")
+        assert "1 of 2 rows cannot be read as boolean" in said
+        (tmp_path / "next.csv").write_text("other\n1\n", encoding="utf-8")
+        assert "has no column 'ill'" in refused(*change, "--table", tmp_path / "next.csv")
+
+    def test_where_the_table_lies_stays_in_the_draft_alone(self, draft, tmp_path):
+        run("schema", "accept", draft, "*")
+        assert json.loads(draft.read_text())["table"] == "t.csv"
+        assert "table" not in cp.Schema.read(draft).to_dict()
+        (tmp_path / "sub").mkdir()
+        run("schema", draft, "--accept", "ill", "-o", tmp_path / "sub" / "moved.json")
+        moved = json.loads((tmp_path / "sub" / "moved.json").read_text())
+        assert moved["table"] == os.path.join("..", "t.csv")

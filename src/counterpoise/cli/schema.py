@@ -58,6 +58,7 @@ def command(
     is written, its decimal mark and its words for null are looked for unless they are stated.
     """
     from counterpoise.cli.console import notes
+    from counterpoise.cli.schema_review import drafted_table, placed
     from counterpoise.cli.schema_settle import show_advice
     from counterpoise.disk import plainly
     from counterpoise.errors import SchemaError
@@ -87,7 +88,8 @@ def command(
     target = out or (source if is_schema and (accept or pay) else None)
     if target is not None:
         with plainly(target, error=SchemaError):
-            schema.write(target)
+            table = drafted_table(source) if is_schema else source
+            schema.write(target, None if table is None else placed(table, target))
     if as_json:
         from counterpoise.cli.console import echo_json
 

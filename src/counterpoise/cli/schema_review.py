@@ -6,6 +6,8 @@ is printed with its name, and `--dry-run` prints it without writing anything.
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,10 +57,25 @@ writing_options = many(
 )
 
 
+def drafted_table(draft: Path) -> Path | None:
+    """Where the table of a draft lies, if its file says so."""
+    found = json.loads(draft.read_text(encoding="utf-8")).get("table")
+    return draft.parent / found if isinstance(found, str) and found else None
+
+
+def placed(table: Path, draft: Path) -> str:
+    """Where a table lies, as the file of its draft says it, so that both may be moved together."""
+    try:
+        return os.path.relpath(table.resolve(), draft.resolve().parent)
+    except ValueError:  # on another drive
+        return str(table.resolve())
+
+
 def write_changed(draft: Path, schema: Schema, said: list[str], dry_run: bool, quiet: bool) -> None:
     """Write a schema whole in the place of its draft, and say what changed and what is left."""
     if not dry_run and said:
-        schema.write(draft)
+        table = drafted_table(draft)
+        schema.write(draft, None if table is None else placed(table, draft))
     if quiet:
         return
     for line in said or ["nothing is left to change there"]:

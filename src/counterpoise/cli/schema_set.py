@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from counterpoise.cli.options import PATH
 from counterpoise.cli.schema_review import (
     complete_column,
     draft_argument,
+    drafted_table,
     write_changed,
     writing_options,
 )
 from counterpoise.errors import SchemaError
 
 if TYPE_CHECKING:
-    from counterpoise.schema import Column
+    from counterpoise.schema import Column, Schema
 
 _EPILOG = """\b
 Examples:
@@ -31,6 +34,7 @@ Examples:
   counterpoise schema set draft.json ward --categories north,south,other --other other
   counterpoise schema set draft.json admitted --type date --minimum 2020-01-01
   counterpoise schema set draft.json charge --scale log --atoms 0,99999 --step 0.01
+  counterpoise schema set draft.json smoker --true 1 --false 2
 """
 # As a Table Schema has them, as we say, and whether the values are categories, in order.
 _TYPES: dict[str, dict[str, Any]] = {
@@ -44,6 +48,8 @@ _TYPES: dict[str, dict[str, Any]] = {
 }
 _NUMBERS = ("integer", "number")
 _CODING = ("scale", "atoms", "step")
+# What changes what a value is read as, and so what cannot be read.
+_READING = ("type", "enum", "trueValues", "falseValues", "other", "required")
 # A way to take back what was stated, for those that have a default.
 _UNSTATED = ""
 
@@ -59,9 +65,12 @@ _UNSTATED = ""
 @click.option("--atoms", metavar="A,B,C", help="Values that many rows have: 0,99999. '' for none.")
 @click.option("--step", metavar="VALUE", help="What numbers are multiples of: 0.01. '' for none.")
 @click.option("--categories", metavar="A,B,C", help="All categories; with commas: 'a,\"b, c\"'.")
+@click.option("--true", metavar="A,B", help="Means true: yes,y. '' for the usual words.")
+@click.option("--false", metavar="A,B", help="Means false: no,n.")
 @click.option("--other", metavar="CATEGORY", help="Takes what is not listed. '' for none.")
 @click.option("--required/--nullable", "required", default=None, help="Without nulls, or with.")
 @click.option("--unit", metavar="TEXT", help="For readers. '' for none.")
+@click.option("--table", type=PATH, help="Where to look; else where the draft is from.")
 @writing_options
 def set_values(
     draft: Path,
@@ -74,26 +83,32 @@ def set_values(
     atoms: str | None,
     step: str | None,
     categories: str | None,
+    true: str | None,
+    false: str | None,
     other: str | None,
     required: bool | None,
     unit: str | None,
+    table: Path | None,
     dry_run: bool,
     quiet: bool,
 ) -> None:
     """State public values of one COLUMN of DRAFT; what is stated counts as public knowledge.
 
     State what is known of any such table without looking at this one. Values beyond the bounds
-    are clamped to them, so generous is better than tight.
+    are clamped to them, so generous is better than tight. How many rows are not what is stated is
+    looked up in the table, and told to you alone.
     """
     from counterpoise.schema import Schema
 
     schema = Schema.read(draft)
     old = schema[column]
     stated = {
-        "type": kind,
+        "type": "boolean" if kind is None and (true, false) != (None, None) else kind,
         "minimum": minimum,
         "maximum": maximum,
         "enum": categories,
+        "trueValues": true,
+        "falseValues": false,
         "bins": bins,
         "scale": scale,
         "atoms": atoms,
@@ -109,8 +124,46 @@ def set_values(
     field = _changed(old, descriptor["fields"][place], stated)
     fields = [*descriptor["fields"][:place], field, *descriptor["fields"][place + 1 :]]
     changed = Schema.from_dict({**descriptor, "fields": fields})
-    said = _differences(old, changed[column], [key for key in stated if stated[key] is not None])
+    said_keys = [key for key in stated if stated[key] is not None]
+    notes: list[str] = []
+    if {*said_keys} & {*_READING}:
+        changed, notes = _looked_up(changed, column, draft, table)
+    said = _differences(old, changed[column], said_keys)
     write_changed(draft, changed, said, dry_run, quiet)
+    for note in notes:
+        if not quiet:
+            click.echo(f"note: {note}", err=True)
+
+
+def _looked_up(
+    schema: Schema, name: str, draft: Path, stated: Path | None
+) -> tuple[Schema, list[str]]:
+    """What the table says of a column as it is stated now: notes, which are confidential.
+
+    That a column has no nulls, as far as a draft saw, holds for what it could be read as then.
+    """
+    from counterpoise.cli.schema_settle import command_text
+    from counterpoise.schema import read_table
+    from counterpoise.schema.advice import on_reading
+
+    column, table = schema[name], stated or drafted_table(draft)
+    if not column.is_modelled:
+        return schema, []
+    if table is None or (stated is None and not table.is_file()):
+        return schema, [f"{name}: no table was looked at; --table says what of it cannot be read"]
+    rows = read_table(table, [name], dialect=schema.dialect)
+    if name not in rows:
+        raise SchemaError(f"{table} has no column {name!r}")
+    words = schema.words_for_null(column)
+    found = on_reading(column, rows[name], words)
+    if found is not None and not column.nullable and ("required", "data") in column.sources:
+        column = replace(column, nullable=True)
+        schema, found = schema.replace(column), on_reading(column, rows[name], words)
+    if found is None:
+        return schema, []
+    note = f"{name}: {found.matter} (read off the data, and as confidential)"
+    way_out = [command_text(found.verb, draft, name, found.options)] if found.verb else []
+    return schema, ["\n  ".join([note, *way_out])]
 
 
 def _changed(old: Column, field: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
@@ -146,6 +199,11 @@ def _changed(old: Column, field: dict[str, Any], stated: dict[str, Any]) -> dict
     if any(stated[key] is not None for key in ("type", "enum", "other")):
         # It was paid for with the categories as they were.
         field.pop("grouping", None)
+    for key in ("trueValues", "falseValues"):
+        if stated[key] is not None:
+            _refuse(old, type_ != "boolean", "it is neither true nor false", "--type boolean")
+            words = stated[key] != _UNSTATED
+            _put(field, key, _categories(old, "string", stated[key]) if words else None)
     if stated["other"] is not None:
         _refuse(old, not in_categories, "other belongs to categories", "--type string")
         _put_other(old, field, constraints, type_, stated["other"])

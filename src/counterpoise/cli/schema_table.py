@@ -98,11 +98,17 @@ def column_type(column: Column) -> str:
     ('number', 'ordered string')
     >>> column_type(Column.categorical("grade", [1, 2, 3]))
     'integer category'
+    >>> from counterpoise.schema import Spelling
+    >>> column_type(Column.boolean("ill", spelling=Spelling(true_values=["J"], false_values=["N"])))
+    'boolean (j/n)'
     """
     if column.kind == "continuous":
         return "number"
     if column.is_numeric or column.category_type is None:
         return column.kind
+    if column.spelling.is_of_truths:
+        [false, *_], [true, *_] = column.spelling.truths
+        return f"boolean ({true}/{false})"
     if column.kind == "ordinal":
         return f"ordered {column.category_type}"
     return column.category_type + (" category" if column.category_type == "integer" else "")

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from counterpoise.schema.column import Column
+from counterpoise.schema.encoding import unread_rows
 from counterpoise.schema.reading import distinct_texts
 from counterpoise.schema.schema import Schema
 
@@ -76,6 +77,32 @@ def advise(schema: Schema, table: pd.DataFrame) -> tuple[Advice, ...]:
         if column.name in table:
             found += _on_values(column, table[column.name], part, schema.words_for_null(column))
     return tuple(found)
+
+
+def on_reading(column: Column, values: pd.Series, missing: tuple[str, ...]) -> Advice | None:
+    """Advice on a column that does not hold all that is in the table; None where it does.
+
+    >>> print(on_reading(Column.boolean("ill", True), pd.Series(["yes", "no", "?"]), ("",)).matter)
+    1 of 3 rows cannot be read as boolean: null
+    """
+    found = unread_rows(column, values, missing)
+    what = column.category_type or {"continuous": "number"}.get(column.kind, column.kind)
+    parts = [
+        (found.unreadable, f"cannot be read as {what}"),
+        (found.unlisted, "is not listed" if found.unlisted == 1 else "are not listed"),
+        (found.nulls * (not column.nullable), "is null" if found.nulls == 1 else "are null"),
+    ]
+    said = [f"{count:,} {why}" for count, why in parts if count]
+    if not said:
+        return None
+    said[0] = said[0].replace(" ", f" of {found.rows:,} rows ", 1)
+    matter = " and ".join(said)
+    if column.nullable:
+        return Advice(column.name, f"{matter}: null")
+    first = "the minimum" if column.categories is None else repr(column.categories[0])
+    taken = first if column.other is None else repr(column.other)
+    matter = f"{matter}: taken for {taken}, because the column is stated to have no nulls"
+    return Advice(column.name, matter, "set", ("--nullable",))
 
 
 def _weight(name: str) -> Advice:

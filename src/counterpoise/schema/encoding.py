@@ -10,7 +10,7 @@ takes the first code.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date as Date
 from datetime import datetime as DateTime
 from typing import Any
@@ -29,6 +29,7 @@ from counterpoise.schema.reading import (
     distinct_texts,
     is_moment_like,
     is_number_like,
+    nulls_of,
     read_moments,
     read_numbers,
 )
@@ -100,6 +101,41 @@ def read_texts(
     found = np.ma.getdata(read).astype(object)
     found[np.ma.getmaskarray(read)] = None
     return np.append(found, [None])[positions]
+
+
+@dataclass(frozen=True)
+class Unread:
+    """How many rows of a column are not what it is stated to hold; as private as the rows."""
+
+    rows: int
+    unreadable: int  # there is a value, and the type of the column cannot read it
+    unlisted: int  # it can be read, and is no category of the column, which has no other
+    nulls: int
+
+
+def unread_rows(
+    column: Column, values: pd.Series, missing_values: tuple[str, ...] = ("",)
+) -> Unread:
+    """How many rows a column does not hold as they are, bounds apart.
+
+    >>> unread_rows(Column.boolean("ill"), pd.Series(["yes", "no", "maybe", None]))
+    Unread(rows=4, unreadable=1, unlisted=0, nulls=1)
+    """
+    values, spelling = plain(values), column.spelling
+    words = missing_values if spelling.missing_values is None else spelling.missing_values
+    is_number = column.kind in _NUMBER_KINDS and is_number_like(values) and spelling.clock is None
+    if is_number or (column.kind in _TICKS and is_moment_like(values)):
+        return Unread(len(values), 0, 0, int(nulls_of(values).sum()))
+    nulls = distinct_texts(values, words)[0] < 0
+    read = pd.Series(read_texts(column, values, words), dtype=object)
+    is_read = read.notna().to_numpy()
+    unlisted = np.zeros(len(values), dtype=bool)
+    if column.categories is not None and column.other is None:
+        is_text = column.category_type == "string"
+        members = [str(each if is_text else int(each)) for each in column.categories]
+        unlisted = is_read & ~read.isin(members).to_numpy()
+    unreadable = ~is_read & ~nulls
+    return Unread(len(values), int(unreadable.sum()), int(unlisted.sum()), int(nulls.sum()))
 
 
 def _truth_of(column: Column, is_text: bool) -> tuple[str, str]:

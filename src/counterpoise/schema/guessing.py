@@ -134,11 +134,11 @@ def guess_truths(texts: np.ndarray) -> Spelling | None:
         return PLAIN
     if len(truth_words(texts)) < len(texts):
         return None
-    said = {
-        key: tuple(sorted({text.strip() for text in texts if folded_word(text) in words}))
-        for key, words in (("true_values", TRUE_WORDS), ("false_values", FALSE_WORDS))
-    }
-    return Spelling(**said)
+    true, false = (
+        tuple(sorted({text.strip() for text in texts if folded_word(text) in words}))
+        for words in (TRUE_WORDS, FALSE_WORDS)
+    )
+    return Spelling(true_values=true, false_values=false)
 
 
 def guess(reader: TextReader, texts: np.ndarray, habits: Habits) -> Guess | None:

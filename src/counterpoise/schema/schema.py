@@ -322,10 +322,14 @@ class Schema:
             raise SchemaError(f"the schema file {str(path)!r} is not valid JSON") from None
         return cls.from_dict(descriptor)
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the schema as JSON; a file is there in full or not at all."""
+    def write(self, path: str | os.PathLike[str], table: str | None = None) -> None:
+        """Write the schema as JSON; a file is there in full or not at all.
+
+        `table` is where the table of a draft lies. The file has it, and the schema does not.
+        """
         target = as_path("path", path, SchemaError)
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        described = self.to_dict() | ({} if table is None else {"table": table})
+        text = json.dumps(described, indent=2, ensure_ascii=False) + "\n"
         write_whole(target, lambda file: file.write(text.encode()), error=SchemaError)
 
     def to_dict(self) -> dict[str, Any]:
