@@ -167,8 +167,11 @@ class Question:
         if self.kind in ("mean", "effect"):
             outcome = schema[self.columns[-1]]
             if not (outcome.is_numeric or outcome.category_type == "boolean"):
+                is_pair = outcome.is_complete and outcome.ungrouped.cells == 2
+                way_out = ", or have it declared boolean in the schema of a release" * is_pair
                 raise AnalysisError(
                     f"column {outcome.name!r} is {outcome.kind} and has no mean; ask for a table"
+                    f"{way_out}"
                 )
         read = self._read(schema)
         targets = {name for each in read for name in each.targets}
