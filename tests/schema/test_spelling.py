@@ -46,7 +46,17 @@ NUMBERS = {
         DOLLAR,
         {"$1,234.50": 1234.5, "-$5": -5, "$-5": -5, "-$-5": None, "US$ 7": 7, "($5)": None},
     ),
-    "euros": (EURO, {"1.234,50 €": 1234.5, "12,5\u00a0€": 12.5, "€": None, "EUR 3": 3}),
+    "euros": (
+        EURO,
+        {
+            "1.234,50 €": 1234.5,
+            "12,5\u00a0€": 12.5,
+            "€": None,
+            "EUR 3": 3,
+            "5,– €": 5,
+            "−5 €": None,
+        },
+    ),
     "percent": (Spelling(bare=False), {"12 %": 12, "12.5%": 12.5, "%": None, "3 to 4": None}),
     "no sign is bare": (Spelling(group=","), {"1,234": 1234, "$5": None, "5 %": None}),
 }
@@ -59,7 +69,7 @@ DAYS = {
         {"31/12/2020": "2020-12-31", "1/2/2020": "2020-02-01", "12/31/2020": None}
         | {"31/12/20": None, "31/12/202": None}
     ),
-    "%d/%m/%y": {"31/12/20": "2020-12-31", "31/12/2020": None},
+    "%d/%m/%y": {"31/12/20": "2020-12-31", "31/12/2020": None, "infinity": None, "epoch": None},
     "%m/%d/%Y": {"12/31/2020": "2020-12-31", "1/2/2020": "2020-01-02", "31/12/2020": None},
     "%d.%m.%Y": {"31.12.2020": "2020-12-31", "2020-12-31": None},
     "%Y%m%d": {"20201231": "2020-12-31", "20201331": None, "": None},
@@ -68,7 +78,8 @@ DAYS = {
 TIMES = {
     "%H:%M": (
         {"15:30": 930, "9:05": 545, "00:00": 0, "24:00": 1440, "25:00": None, "15:61": None}
-        | {"930": None, "3:30 PM": None}
+        | {"930": None, "3:30 PM": None, "2020-06-01": None, "2020-06-01 10:00 PM": None}
+        | {"infinity": None, "epoch": None, "2020-06-01 10:00": 600, "10:00:30Z": 600}
     ),
     "%H%M": {"1530": 930, "930": 570, "5": 5, "2400": 1440, "1375": None, "15300": None},
     "%H:%M:%S": {"15:30:01": 55_801, "15:30": 55_800},
@@ -249,6 +260,8 @@ def test_text_that_is_no_number_is_null_among_whole_categories():
         (Column.time("x", format="%H%M"), pa.array([1530, 5, None]), [930, 5, None]),
         (Column.time("x", format="%H%M"), pa.array([1530.0, None]), [930, None]),
         (Column.time("x"), pa.array([time(15, 30)]), [930]),
+        (Column.time("x"), pa.array([datetime(2020, 1, 1, 15, 30)]), [930]),
+        (Column.time("x"), pa.array([date(2020, 1, 1)]), [None]),
     ],
     ids=str,
 )
@@ -266,6 +279,14 @@ def test_a_spelling_is_of_texts_and_leaves_values_alone(column, values, numbers)
     objects = pd.DataFrame({"x": pd.Series(values.to_pylist(), dtype=object)})
     for source in (table, duckdb.from_arrow(table), objects, table.to_pandas()):
         assert schema.encode(source).codes[:, 0].tolist() == expected.tolist()
+
+
+def test_midnight_is_the_time_of_a_moment_and_no_time_of_a_day():
+    schema = Schema([Column.time("x", nullable=True)])
+    for type_, code in ((pa.timestamp("us"), 0), (pa.date32(), schema["x"].null_code)):
+        table = pa.table({"x": pa.array([0], pa.int32() if code else pa.int64()).cast(type_)})
+        for source in (table, duckdb.from_arrow(table)):
+            assert schema.encode(source).codes.tolist() == [[code]]
 
 
 def test_a_column_has_its_own_words_for_null():

@@ -23,7 +23,7 @@ from counterpoise.cli.schema_review import (
     write_changed,
     writing_options,
 )
-from counterpoise.errors import SchemaError
+from counterpoise.errors import SchemaError, TableError
 
 if TYPE_CHECKING:
     from counterpoise.schema import Column, Schema
@@ -124,21 +124,20 @@ def set_values(
     field = _changed(old, descriptor["fields"][place], stated)
     fields = [*descriptor["fields"][:place], field, *descriptor["fields"][place + 1 :]]
     changed = Schema.from_dict({**descriptor, "fields": fields})
-    said_keys = [key for key in stated if stated[key] is not None]
-    notes: list[str] = []
-    if {*said_keys} & {*_READING}:
-        changed, notes = _looked_up(changed, column, draft, table)
-    said = _differences(old, changed[column], said_keys)
+    keys = [key for key in stated if stated[key] is not None]
+    note = ""
+    if {*keys} & {*_READING}:
+        changed, note = _looked_up(changed, column, draft, table, stated["type"] is not None)
+    said = _differences(old, changed[column], keys)
     write_changed(draft, changed, said, dry_run, quiet)
-    for note in notes:
-        if not quiet:
-            click.echo(f"note: {note}", err=True)
+    if note and not quiet:
+        click.echo(f"note: {note}", err=True)
 
 
 def _looked_up(
-    schema: Schema, name: str, draft: Path, stated: Path | None
-) -> tuple[Schema, list[str]]:
-    """What the table says of a column as it is stated now: notes, which are confidential.
+    schema: Schema, name: str, draft: Path, stated: Path | None, is_of_type: bool
+) -> tuple[Schema, str]:
+    """What the table says of a column as it is stated now: a note, which is confidential.
 
     That a column has no nulls, as far as a draft saw, holds for what it could be read as then.
     """
@@ -148,22 +147,26 @@ def _looked_up(
 
     column, table = schema[name], stated or drafted_table(draft)
     if not column.is_modelled:
-        return schema, []
-    if table is None or (stated is None and not table.is_file()):
-        return schema, [f"{name}: no table was looked at; --table says what of it cannot be read"]
-    rows = read_table(table, [name], dialect=schema.dialect)
-    if name not in rows:
-        raise SchemaError(f"{table} has no column {name!r}")
+        return schema, ""
+    try:
+        rows = read_table(table or "", [name], dialect=schema.dialect)
+        if name not in rows:
+            raise TableError(f"{table} has no column {name!r}")
+    except TableError:
+        if stated is not None:
+            raise
+        said = f"{name}: no table was looked at; --table says what of it cannot be read"
+        return schema, said if is_of_type else ""
     words = schema.words_for_null(column)
     found = on_reading(column, rows[name], words)
     if found is not None and not column.nullable and ("required", "data") in column.sources:
         column = replace(column, nullable=True)
         schema, found = schema.replace(column), on_reading(column, rows[name], words)
     if found is None:
-        return schema, []
+        return schema, ""
     note = f"{name}: {found.matter} (read off the data, and as confidential)"
     way_out = [command_text(found.verb, draft, name, found.options)] if found.verb else []
-    return schema, ["\n  ".join([note, *way_out])]
+    return schema, "\n  ".join([note, *way_out])
 
 
 def _changed(old: Column, field: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:

@@ -86,7 +86,8 @@ def on_reading(column: Column, values: pd.Series, missing: tuple[str, ...]) -> A
     1 of 3 rows cannot be read as boolean: null
     """
     found = unread_rows(column, values, missing)
-    what = column.category_type or {"continuous": "number"}.get(column.kind, column.kind)
+    kind = "time" if column.spelling.clock is not None else column.kind
+    what = column.category_type or {"continuous": "number"}.get(kind, kind)
     parts = [
         (found.unreadable, f"cannot be read as {what}"),
         (found.unlisted, "is not listed" if found.unlisted == 1 else "are not listed"),

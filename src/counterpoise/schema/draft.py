@@ -288,6 +288,8 @@ def _draft_truths(name: str, column: _Texts) -> _Drafted | None:
 def _hint_of_truths(column: _Texts, nulls: tuple[str, ...]) -> str:
     """What to say where most rows, and not all, have one of a pair of words for true and false."""
     pair = truth_words(column.distinct)
+    if not pair:
+        return ""
     found, every = column.rows_of(pair), column.rows - column.rows_of(nulls)
     if not every / 2 < found < every:
         return ""

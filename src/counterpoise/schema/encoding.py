@@ -1,10 +1,10 @@
 """Coding tables in memory: any pandas column to integer codes and unit values, vectorised.
 
 The rules hold row by row and no value can raise, because an error would tell something about a
-private row. Values outside the bounds, infinities too, are clamped; text that is no number or
-date is null; an unlisted category is `other`, else null, else the first code; a null where none
-is allowed is `other`, else the first code. In one sentence: what the schema gives no place to
-takes the first code.
+private row. Values outside the bounds, infinities too, are clamped; what is no number, date or
+truth in a column of such is null; an unlisted category is `other`, else null, else the first code;
+a null where none is allowed is `other`, else the first code. In one sentence: what the schema gives
+no place to takes the first code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pandas as pd
 from counterpoise.schema.coded import Coded
 from counterpoise.schema.column import Column
 from counterpoise.schema.files import as_relation, connect, errors_of, is_path
-from counterpoise.schema.incoming import plain
+from counterpoise.schema.incoming import DATE_DTYPE, plain
 from counterpoise.schema.reading import (
     TEXT,
     TextReader,
@@ -224,6 +224,10 @@ def _of_texts(
     column: Column, values: pd.Series, missing: tuple[str, ...], texts: TextReader
 ) -> tuple[np.ndarray, np.ndarray]:
     positions, distinct = distinct_texts(values, missing, truth=_truth_of(column, is_text=False))
+    if column.spelling.clock and is_moment_like(values) and values.dtype != DATE_DTYPE:
+        # The text of a moment at midnight is its day.
+        whole = (text if ":" in text else f"{text} 00:00:00" for text in distinct)
+        distinct = np.array([*whole], dtype=object)
     read = texts.read(distinct, value_expression(_without_words(column), "text", ()))
     dtype = np.float64 if column.kind == "continuous" else np.int64
     numbers = np.append(read.filled(column.low), column.low).astype(dtype)

@@ -38,6 +38,7 @@ _PAIRS = (
     *(("oui", "non"), ("o", "n"), ("si", "no"), ("sí", "no")),
     *(("wahr", "falsch"), ("vrai", "faux"), ("verdadero", "falso"), ("vero", "falso")),
 )
+_PAIRED = frozenset(word for pair in _PAIRS for word in pair)
 
 _SIGN = re.compile(r"US\$|R\$|[$€£¥₹%‰]|\b(?:USD|EUR|GBP|CHF|JPY|NOK|SEK|DKK|kr)\b")
 _SPACE = r"[\s\x{00a0}\x{202f}]*"
@@ -113,11 +114,11 @@ def truth_words(texts: Iterable[str]) -> tuple[str, ...]:
     >>> truth_words(["no", "Yes", "YES", "maybe"]), truth_words(["yes", "non"])
     (('no', 'Yes', 'YES'), ())
     """
-    texts = tuple(texts)
+    folded = {text: folded_word(text) for text in texts}
+    words = {text: word for text, word in folded.items() if word in _PAIRED}
     for pair in _PAIRS:
-        found = tuple(text for text in texts if folded_word(text) in pair)
-        if {*map(folded_word, found)} == {*pair}:
-            return found
+        if {*pair} <= {*words.values()}:
+            return tuple(text for text, word in words.items() if word in pair)
     return ()
 
 

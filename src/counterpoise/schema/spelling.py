@@ -26,6 +26,8 @@ _A_DAY = 86_400
 
 MINUTES, SECONDS = "minutes since midnight", "seconds since midnight"
 
+# Those that look like a minus: U+2012 to U+2015, the minus of mathematics and the wide one.
+_DASHES = "\u2012-\u2015\u2212\ufe63\uff0d"
 # What true and false are called where nothing is stated: in English, German, French and Spanish, by
 # a letter or a digit, and by the worksheets of Excel in these languages and in Italian.
 TRUE_WORDS = (
@@ -180,8 +182,10 @@ class Spelling:
         # Around a number that is not bare stands anything but digits, signs and brackets: a
         # bracket may mean a minus, and is nothing that we read.
         around = rf"[^0-9()+{decimal}-]*" if not self.bare else r"\s*"
-        # A minus may stand before the sign of a currency or after it, not on both sides.
-        sign = rf"\s*([-+]?){around}"
+        # A minus may stand before the sign of a currency or after it, not on both sides. A dash
+        # before a number may be a minus as well; after it, it is that of a price without cents.
+        before = around if self.bare else around.replace("[^", f"[^{_DASHES}")
+        sign = rf"\s*([-+]?){before}"
         later = r"([-+]?)\s*" if not self.bare else "()"
         pattern = quote_text(f"^{sign}{later}({number}){around}$")
         matched = f"regexp_matches({text}, {pattern})"
@@ -208,11 +212,11 @@ class Spelling:
     def moment_of(self, text: str) -> str:
         """SQL for the moment that a text spells by the format, a TIMESTAMP; NULL if none."""
         assert self.format is not None
+        # A year of two digits were one of the first century, and clamped to the minimum. The
+        # database reads words such as "infinity" by any format.
+        digits = "[0-9]{4}" if "Y" in _parts(self.format) else "[0-9]"
         moment = f"try_strptime({text}, {quote_text(self.format)})"
-        if "Y" not in _parts(self.format):
-            return moment
-        # A year of two digits were one of the first century, and clamped to the minimum.
-        return f"CASE WHEN regexp_matches({text}, '[0-9]{{4}}') THEN {moment} END"
+        return f"CASE WHEN regexp_matches({text}, '{digits}') THEN {moment} END"
 
     def time_of(self, text: str) -> str:
         """SQL for the minutes or seconds since midnight that a text spells; NULL if none."""
@@ -224,13 +228,14 @@ class Spelling:
             only_digits = f"regexp_matches({spelled}, '^[0-9]{{1,{width}}}$')"
             spelled = f"CASE WHEN {only_digits} THEN lpad({spelled}, {width}, '0') END"
         midnight = f"regexp_matches(trim({text}), '^24:?00(:?00)?$')"
-        by_format = f"CAST(try_strptime({spelled}, {quote_text(self.clock)}) AS TIME)"
-        # What holds times as such writes them in the standard's way, whatever the format; but half
-        # past three says nothing on a clock of twelve hours.
-        as_such = f"TRY_CAST(trim({text}) AS TIME)"
-        if {*_parts(self.clock)} & {*"Ip"}:
-            is_half = f"regexp_matches({text}, '^ *[0-9]{{1,2}}:[0-9]{{2}} *$')"
-            as_such = f"CASE WHEN NOT {is_half} THEN {as_such} END"
+        of_format = f"CAST(try_strptime({spelled}, {quote_text(self.clock)}) AS TIME)"
+        by_format = f"CASE WHEN regexp_matches({text}, '[0-9]') THEN {of_format} END"
+        # What holds times as such writes them in the standard's way, whatever the format. A day
+        # alone is no time, nor are the hours of a clock of twelve without their half of the day.
+        seconds = ":[0-9]{2}" if {*_parts(self.clock)} & {*"Ip"} else ""
+        standard = quote_text(f"[0-9]:[0-9]{{2}}{seconds}[^A-Za-z]*Z?$")
+        is_standard = f"regexp_matches(trim({text}), {standard})"
+        as_such = f"CASE WHEN {is_standard} THEN TRY_CAST(trim({text}) AS TIME) END"
         found = f"epoch(coalesce({by_format}, {as_such}))"
         seconds = f"CASE WHEN {midnight} THEN CAST({_A_DAY} AS DOUBLE) ELSE {found} END"
         return f"floor({seconds})" if self.counts_seconds else f"floor(({seconds}) / 60)"

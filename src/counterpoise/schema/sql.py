@@ -98,7 +98,11 @@ def _read(column: Column, name: str, missing: tuple[str, ...]) -> str:
             moment = f"CASE WHEN {is_moment} THEN {moment} ELSE {spelled} END"
         return f"CAST({moment} AS DATE)" if column.kind == "date" else moment
     if spelling.clock is not None:
-        return spelling.time_of(_text(name, missing))
+        text = _text(name, missing)
+        # The text of a moment at midnight is its day. Those in seconds are days, in memory too.
+        is_moment = f"starts_with(typeof({name}), 'TIMESTAMP') AND typeof({name}) <> 'TIMESTAMP_S'"
+        is_day = f"{is_moment} AND NOT contains({text}, ':')"
+        return spelling.time_of(f"CASE WHEN {is_day} THEN {text} || ' 00:00:00' ELSE {text} END")
     return f"nullif({_number(name, missing, spelling)}, {_double(float('nan'))})"
 
 
