@@ -98,11 +98,7 @@ def _read(column: Column, name: str, missing: tuple[str, ...]) -> str:
             moment = f"CASE WHEN {is_moment} THEN {moment} ELSE {spelled} END"
         return f"CAST({moment} AS DATE)" if column.kind == "date" else moment
     if spelling.clock is not None:
-        text = _text(name, missing)
-        # The text of a moment at midnight is its day. Those in seconds are days, in memory too.
-        is_moment = f"starts_with(typeof({name}), 'TIMESTAMP') AND typeof({name}) <> 'TIMESTAMP_S'"
-        is_day = f"{is_moment} AND NOT contains({text}, ':')"
-        return spelling.time_of(f"CASE WHEN {is_day} THEN {text} || ' 00:00:00' ELSE {text} END")
+        return spelling.time_of(_text(name, missing, cuts_midnight=False))
     return f"nullif({_number(name, missing, spelling)}, {_double(float('nan'))})"
 
 
@@ -157,18 +153,22 @@ def _key(column: Column, name: str, missing: tuple[str, ...]) -> str:
     return _whole_number(_number(name, missing))
 
 
-def _text(name: str, missing: tuple[str, ...]) -> str:
+def _text(name: str, missing: tuple[str, ...], cuts_midnight: bool = True) -> str:
     # Pandas turns whole numbers into floats where there are nulls: 1.0 must match "1", and a
     # moment at midnight its date. Adding zero makes one of the two zeros.
     text = f"CAST({name} AS VARCHAR)"
     number = f"CAST(TRY_CAST({name} AS DOUBLE) + 0 AS VARCHAR)"
     in_utc = f"CAST(timezone('UTC', TRY_CAST({name} AS TIMESTAMPTZ)) AS VARCHAR)"
     moment = f"CASE typeof({name}) WHEN {_IN_ZONE} THEN {in_utc} ELSE {text} END"
+    is_moment = f"starts_with(typeof({name}), 'TIMESTAMP')"
+    # Moments in whole seconds are days where a frame holds them, and have no time.
+    is_cut = is_moment if cuts_midnight else f"typeof({name}) = 'TIMESTAMP_S'"
+    uncut = "" if cuts_midnight else f"WHEN {is_moment} THEN {moment} "
     read = (
         f"CASE WHEN typeof({name}) IN ('DOUBLE', 'FLOAT') "
         f"THEN nullif(regexp_replace({number}, '\\.0$', ''), 'nan') "
-        f"WHEN starts_with(typeof({name}), 'TIMESTAMP') "
-        f"THEN regexp_replace({moment}, ' 00:00:00$', '') ELSE {text} END"
+        f"WHEN {is_cut} THEN regexp_replace({moment}, ' 00:00:00$', '') "
+        f"{uncut}ELSE {text} END"
     )
     return _unless_missing(name, read, missing)
 
