@@ -386,3 +386,39 @@ def test_pairs_that_were_not_measured_together_are_marked(weighed):
     said, marks = shown(None)
     assert f"of {pairs} nothing says whether they were measured" in said
     assert marks == (0, 0)
+
+
+TINY = 5e-324  # the least number above zero, which is as wide as an atom of zero is
+ODD = {
+    "all zero": (cp.Column.continuous("x", 0, 1e6, bins=[0, TINY, 10, 1e6]), [0.0, 0.0]),
+    "nearly all zero": (
+        cp.Column.continuous("x", -10, 1e6, bins=[-10, 0, TINY, 10, 1e6]),
+        [0.0] * 30 + [1e6],
+    ),
+    "all next to zero": (
+        cp.Column.continuous("x", 0, 1e-300, bins=[0, TINY, 2 * TINY, 1e-300]),
+        [TINY],
+    ),
+    "as wide as can be": (cp.Column.continuous("x", -4e299, 4e299, bins=3), [-4e299, 4e299]),
+    "far from zero": (cp.Column.continuous("x", 1e308, 1.0000000001e308), [1e308]),
+    "one value": (cp.Column.continuous("x", 0, 1, bins=[0, 0.5, np.nextafter(0.5, 1), 1]), [0.5]),
+    "one whole number": (cp.Column.integer("x", 7, 7), [7, 7]),
+    "every day": (cp.Column.date("x", "0001-01-01", "9999-12-31"), pd.to_datetime(["2000-01-01"])),
+    "one day": (cp.Column.date("x", "2000-01-01", "2000-01-01"), pd.to_datetime(["2000-01-01"])),
+    "all null": (cp.Column.continuous("x", 0, 1, nullable=True), [np.nan, np.nan]),
+    "no rows": (cp.Column.continuous("x", 0, 1), np.array([], dtype=float)),
+}
+
+
+@pytest.mark.parametrize("weight", ["equal", "next to nothing"])
+@pytest.mark.parametrize("case", ODD)
+def test_no_column_is_too_odd_for_the_page(case, weight):
+    column, values = ODD[case]
+    schema = cp.Schema([column, cp.Column.boolean("ill")])
+    rows = pd.DataFrame({"x": values, "ill": [place % 2 == 0 for place in range(len(values))]})
+    release = release_of(schema, rows)
+    if weight != "equal":
+        weights = np.where(rows["ill"], 1.0, 1e-300)
+        release = replace(release, table=release.table.assign(weight=weights))
+    page = release_page(release)
+    assert not re.search(r'[" ,>](nan|inf)[" ,%<]', page)

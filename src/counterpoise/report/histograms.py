@@ -196,6 +196,7 @@ def _upright(
         part, said = float(widths[0] / max(axis.high - axis.low, 1e-300)), "bar"
     else:
         part, said = axis.unit(widths, 1 / max(top, 1e-300))
+    part = max(part, 1e-300)
     # top is the density at the top over the whole axis; a tick of so many percent of the rows
     # within the unit, which is `part` of the axis, lies at (percent / 100) / part.
     parts = [chart_text(0, 9, f"% of rows per {said}")]

@@ -109,7 +109,9 @@ def cramers_v(table: np.ndarray, size: float | None = None) -> float:
     shares = kept / kept.sum()
     expected = np.outer(shares.sum(axis=1), shares.sum(axis=0))
     # phi^2 = chi^2 / n,  V^2 = phi^2 / min(rows - 1, columns - 1)
-    square = float(((shares - expected) ** 2 / expected).sum())
+    # A share of next to nothing, squared, may leave nothing to divide by.
+    terms = np.divide((shares - expected) ** 2, expected, where=expected > 0, out=0 * expected)
+    square = float(terms.sum())
     least: float = min(height, width) - 1
     if size is not None and size > 1:
         # phi^2 - (r - 1)(c - 1)/(n - 1), and r - (r - 1)^2/(n - 1) in the place of r   [Bergsma]

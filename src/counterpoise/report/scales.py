@@ -211,7 +211,10 @@ def nearest_round(value: float) -> float:
 
     >>> [nearest_round(value) for value in (0.0034, 0.8, 33, 7000)]
     [0.005, 1.0, 50.0, 5000.0]
+    >>> nearest_round(5e-324)  # the width of an atom of zero, which has no digits left to round
+    2e-308
     """
+    value = max(value, float(np.finfo(float).tiny))
     power = math.floor(math.log10(value))
     near = (float(f"{lead}e{power + more}") for lead, more in ((1, 0), (2, 0), (5, 0), (1, 1)))
     return min(near, key=lambda each: abs(math.log(each / value)))
