@@ -170,8 +170,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
-    with only_one(_beside(target, _LOCK), f"{target} is being written by another process"):
-        _settle(target)
+    with only_writer(target):
         draft.mkdir()
         try:
             yield draft
@@ -180,6 +179,14 @@ def whole_folder(target: Path) -> Iterator[Path]:
             _publish(draft, target)
         finally:
             _remove(draft)
+
+
+@contextlib.contextmanager
+def only_writer(target: Path) -> Iterator[None]:
+    """Keep others from writing the folder `target`; what a killed one left of it is put right."""
+    with only_one(_beside(target, _LOCK), f"{target} is being written by another process"):
+        _settle(target)
+        yield
 
 
 def standing(target: Path) -> Path:

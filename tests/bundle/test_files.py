@@ -101,8 +101,15 @@ def test_there_is_nothing_but_plain_files(bundle):
         assert all(not arrays[name].dtype.hasobject for name in arrays.files)
 
 
-@pytest.mark.parametrize("file", ["synthetic.parquet", "report.html", "model.npz"])
-@pytest.mark.parametrize("damage", ["truncated", "changed", "missing"])
+@pytest.mark.parametrize(
+    ("file", "damage"),
+    [
+        (file, damage)
+        for file in ("synthetic.parquet", "report.html", "model.npz")
+        for damage in ("truncated", "changed", "missing")
+        if (file, damage) != ("report.html", "missing")
+    ],
+)
 def test_a_damaged_bundle_is_refused_by_the_name_of_the_file(bundle, file, damage):
     path = bundle / file
     content = path.read_bytes()
@@ -114,6 +121,11 @@ def test_a_damaged_bundle_is_refused_by_the_name_of_the_file(bundle, file, damag
         path.unlink()
     with pytest.raises(BundleError, match=file):
         cp.load(bundle)
+
+
+def test_a_release_without_its_page_is_whole(bundle):
+    (bundle / "report.html").unlink()
+    assert cp.load(bundle).rows == 60
 
 
 @pytest.mark.parametrize("content", ["", "{", "{}", '{"counterpoise": {}, "resources": []}'])
@@ -156,7 +168,7 @@ def test_a_folder_that_is_no_release_is_never_overwritten(release, tmp_path):
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years of work"
 
 
-@pytest.mark.parametrize("moment", ["write_parquet", "release_page", "describe_folder", "_publish"])
+@pytest.mark.parametrize("moment", ["write_parquet", "describe_folder", "_publish"])
 @pytest.mark.parametrize("there", [True, False])
 def test_an_interrupted_save_leaves_what_was_there(release, tmp_path, monkeypatch, moment, there):
     target = tmp_path / "out"
@@ -167,13 +179,85 @@ def test_an_interrupted_save_leaves_what_was_there(release, tmp_path, monkeypatc
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    homes = {"release_page": report_module, "_publish": disk}
+    homes = {"_publish": disk}
     monkeypatch.setattr(homes.get(moment, files_module), moment, interrupted)
     with pytest.raises(KeyboardInterrupt):
         release.save(target, overwrite=True)
     assert os.listdir(tmp_path) == (["out"] if there else [])
     if there:
         pd.testing.assert_frame_equal(cp.load(target).table, before)
+
+
+def failing(error):
+    def page(release):
+        raise error
+
+    return page
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("math domain error"), MemoryError(), BundleError("the disk is full")],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("there", [True, False])
+def test_a_page_that_fails_costs_no_release(release, tmp_path, monkeypatch, error, there):
+    target = tmp_path / "out"
+    if there:
+        release.unweighted().save(target)
+    with monkeypatch.context() as patched:
+        patched.setattr(report_module, "release_page", failing(error))
+        said = rf"saved, but without its page \((the disk|{type(error).__name__}).*report {target}`"
+        with pytest.warns(cp.CounterpoiseWarning, match=said):
+            release.save(target, overwrite=True)
+    assert os.listdir(tmp_path) == ["out"]
+    assert not (target / "report.html").exists()
+    loaded = cp.load(target)
+    pd.testing.assert_frame_equal(loaded.table, release.table)
+    assert loaded.report(target) == target / "report.html"
+    assert "How to use it" in (target / "report.html").read_text(encoding="utf-8")
+    assert frictionless.Package(target / "datapackage.json").has_resource("report")
+    assert cp.load(target).rows == 60
+
+
+def test_an_interrupted_page_leaves_the_release_without_one(release, tmp_path, monkeypatch):
+    monkeypatch.setattr(report_module, "release_page", failing(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        release.save(tmp_path / "out")
+    assert cp.load(tmp_path / "out").rows == 60
+
+
+@pytest.mark.parametrize("allowed", range(3))
+def test_a_process_that_dies_in_writing_the_page_leaves_a_whole_release(
+    bundle, monkeypatch, allowed
+):
+    write, steps = files_module.write_whole, []
+
+    def stopped(file, *arguments, **options):
+        steps.append(file.name)
+        if len(steps) > allowed:
+            raise KeyboardInterrupt
+        write(file, *arguments, **options)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(files_module, "write_whole", stopped)
+        patched.setattr(report_module, "release_page", lambda release: "<p>another</p>")
+        cp.load(bundle).report(bundle)
+    assert steps == ["datapackage.json", "report.html", "datapackage.json"][: allowed + 1]
+    cp.load(bundle).report(bundle)
+    assert cp.load(bundle).rows == 60
+    assert "How to use it" in (bundle / "report.html").read_text(encoding="utf-8")
+    assert {file.stat().st_mode & 0o777 for file in bundle.iterdir()} == {0o644}
+
+
+def test_a_page_is_written_into_its_own_release_alone(bundle, release, tmp_path):
+    (bundle / "notes.txt").write_text("mine")
+    for place, said in ((tmp_path / "nowhere", "is not a release"), (bundle, "another release")):
+        with pytest.raises(BundleError, match=said):
+            release.unweighted().report(place)
+    (bundle / "report.html").unlink()
+    cp.load(bundle).report(bundle)
+    assert (bundle / "notes.txt").read_text() == "mine"
 
 
 def test_the_report_is_one_self_contained_page(bundle, release):

@@ -41,7 +41,8 @@ def new():
 
 def save(release, target, overwrite=False):
     """As `Release.save`, with a page that is quick to make."""
-    files.write_bundle(release, target, lambda release: "<p>page</p>", overwrite=overwrite)
+    files.write_bundle(release, target, overwrite=overwrite)
+    files.write_page(release, target, lambda release: "<p>page</p>")
 
 
 def dies(step, folder, act):
@@ -120,7 +121,9 @@ def copied(folder, *releases):
     return lambda table, path: disk.write_whole(path, lambda file: file.write(contents[len(table)]))
 
 
-def test_a_release_set_aside_is_found_by_load_and_brought_back_by_save(tmp_path, old, new):
+def test_a_release_set_aside_is_found_by_load_and_brought_back_by_save(
+    tmp_path, monkeypatch, old, new
+):
     target = tmp_path / "out"
     save(old, target)
     target.rename(tmp_path / ".out.counterpoise-aside")
@@ -128,15 +131,16 @@ def test_a_release_set_aside_is_found_by_load_and_brought_back_by_save(tmp_path,
         save(new, target)
     assert os.listdir(tmp_path) == [".out.counterpoise-aside"]
     assert len(cp.load(target).table) == 3
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         # Interrupted again: what was set aside is not removed before the new one is whole.
-        files.write_bundle(new, target, interrupted, overwrite=True)
+        patched.setattr(files, "describe_folder", interrupted)
+        save(new, target, overwrite=True)
     assert len(cp.load(target).table) == 3
     save(new, target, overwrite=True)
     assert (len(cp.load(target).table), os.listdir(tmp_path)) == (5, ["out"])
 
 
-def interrupted(release):
+def interrupted(*arguments):
     raise KeyboardInterrupt
 
 
@@ -176,7 +180,7 @@ def test_what_is_saved_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypat
 
     monkeypatch.setattr(os, "fsync", flushing)
     monkeypatch.setattr(disk, "_exchange", exchanging)
-    save(new, target, overwrite=True)
+    files.write_bundle(new, target, overwrite=True)
     place = happened.index("published")
     assert {path.stat().st_ino for path in (target, *target.iterdir())} <= set(happened[:place])
     assert happened[place + 1] == tmp_path.stat().st_ino

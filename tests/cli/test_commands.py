@@ -216,6 +216,22 @@ def test_a_folder_or_a_dry_run_has_to_be_asked_for(words):
     assert "--out" in run(*words, code=2)
 
 
+def test_a_page_that_fails_is_made_by_its_own_command(files, words, monkeypatch):
+    def failing(release):
+        raise ValueError("math domain error")
+
+    out = files / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr("counterpoise.report.release_page", failing)
+        said = run(*words, "--out", out)
+    assert "note: the release is saved, but without its page (ValueError): make it with `" in said
+    assert f"report:  none; counterpoise report {out} makes it" in said
+    assert "report:  none" in run("inspect", out)
+    assert run("report", out) == f"release: {out}\nreport:  {out / 'report.html'}\n"
+    assert run("report", out, "--quiet") == ""
+    assert not (files / ".out.work").exists()
+
+
 def test_an_existing_folder_is_kept(files, words):
     run(*words, "--out", files / "out")
     first = cp.load(files / "out").table

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import counterpoise as cp
-from counterpoise import report as report_module
+from counterpoise.bundle import files
 from counterpoise.errors import BudgetError, BundleError, TableError, VaultError
 from counterpoise.synthesizers import Aim, aim
 from counterpoise.vault import Journal, threshold_delta
@@ -111,10 +111,10 @@ def test_saving_removes_the_folder(tmp_path):
 def test_an_interrupted_save_keeps_the_folder(tmp_path, monkeypatch):
     release = run(tmp_path / "work")
 
-    def interrupted(release):
+    def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(report_module, "release_page", interrupted)
+    monkeypatch.setattr(files, "describe_folder", interrupted)
     with pytest.raises(KeyboardInterrupt):
         release.save(tmp_path / "out")
     assert [file.name for file in tmp_path.iterdir()] == ["work"]

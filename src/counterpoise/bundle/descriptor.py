@@ -40,7 +40,7 @@ _FILES = {
     REPORT: ("report", "html", "text/html"),
     MODEL: ("model", "npz", "application/zip"),
 }
-_ALWAYS, _WITH_SCHEMA = (TABLE, REPORT), (TABLE, CSV)
+_WITH_SCHEMA = (TABLE, CSV)
 # What the file says of itself, beside the card.
 _OWN = _FORMAT, _GUARANTEE, _DIGEST = "format", "guarantee", "digest"
 _OUTSIDE = {"$schema": TEXT, "name": TEXT, "title": TEXT, "resources": LIST, "counterpoise": OBJECT}
@@ -76,16 +76,8 @@ def describe_folder(
     """The text of `datapackage.json` for the files that are in a folder."""
     fields = _table_schema(schema, replicates)
     resources = [
-        {
-            "name": resource,
-            "path": file,
-            "format": format_,
-            "mediatype": mediatype,
-            "bytes": (folder / file).stat().st_size,
-            "hash": hash_of(folder / file),
-            **({"schema": fields} if file in _WITH_SCHEMA else {}),
-        }
-        for file, (resource, format_, mediatype) in _FILES.items()
+        _resource(folder, file) | ({"schema": fields} if file in _WITH_SCHEMA else {})
+        for file in _FILES
         if (folder / file).exists()
     ]
     descriptor = {
@@ -93,11 +85,37 @@ def describe_folder(
         "name": re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-") or "release",
         "title": "Synthetic table with importance weights",
         "resources": resources,
-        "counterpoise": {_FORMAT: FORMAT, _GUARANTEE: guarantee(card)} | _card(card),
+        "counterpoise": {_FORMAT: FORMAT, _GUARANTEE: guarantee(card)}
+        | {key: value for key, value in card.items() if key not in _OWN},
     }
+    return _as_text(descriptor)
+
+
+def describe_page(folder: Path, descriptor: Mapping[str, Any], is_there: bool) -> str:
+    """The text of `datapackage.json` with the page in the folder as it is now, or without one."""
+    others = [each for each in descriptor["resources"] if each["path"] != REPORT]
+    page = [_resource(folder, REPORT)] if is_there else []
+    return _as_text({**descriptor, "resources": others + page})
+
+
+def _resource(folder: Path, file: str) -> dict[str, Any]:
+    resource, format_, mediatype = _FILES[file]
+    return {
+        "name": resource,
+        "path": file,
+        "format": format_,
+        "mediatype": mediatype,
+        "bytes": (folder / file).stat().st_size,
+        "hash": hash_of(folder / file),
+    }
+
+
+def _as_text(descriptor: Mapping[str, Any]) -> str:
+    """A descriptor as it is written, with its digest."""
     try:
-        descriptor["counterpoise"][_DIGEST] = digest_of(descriptor)  # type: ignore[index]
-        return json.dumps(descriptor, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        own = {**descriptor["counterpoise"], _DIGEST: digest_of(descriptor)}
+        stamped = {**descriptor, "counterpoise": own}
+        return json.dumps(stamped, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError, RecursionError):
         raise BundleError("the card holds values that JSON has no place for") from None
 
@@ -212,7 +230,7 @@ def _understood(folder: Path, descriptor: Mapping[str, Any]) -> Descriptor:
     check_fields(descriptor, _OUTSIDE, "the package")
     resources = _checked_resources(folder, descriptor["resources"])
     stated = descriptor["counterpoise"]
-    card = _card(stated)
+    card = card_of(descriptor)
     check_card(card)
     if stated.get(_GUARANTEE) != guarantee(card):
         raise BundleError("the card: guarantee: it is not the one that follows from the card")
@@ -227,8 +245,9 @@ def _understood(folder: Path, descriptor: Mapping[str, Any]) -> Descriptor:
     return found
 
 
-def _card(stated: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in stated.items() if key not in _OWN}
+def card_of(descriptor: Mapping[str, Any]) -> dict[str, Any]:
+    """The card in a descriptor, without what the file says of itself."""
+    return {key: value for key, value in descriptor["counterpoise"].items() if key not in _OWN}
 
 
 def _checked_resources(folder: Path, listed: list[Any]) -> dict[str, Mapping[str, Any]]:
@@ -245,8 +264,10 @@ def _checked_resources(folder: Path, listed: list[Any]) -> dict[str, Mapping[str
         found[file] = resource
     for file in _FILES:
         path = folder / file
+        if file == REPORT and not (file in found and path.is_file()):
+            continue  # nothing rests on the page, and `write_page` may have been stopped
         if file not in found:
-            if file in _ALWAYS or path.exists():
+            if file == TABLE or path.exists():
                 raise BundleError(f"resources: {file!r} is not listed")
         elif not path.is_file():
             raise BundleError(f"{folder} is incomplete: {file} is missing")

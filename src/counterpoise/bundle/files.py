@@ -1,14 +1,16 @@
 """A release on disk: a Data Package of plain files that R, Stata, DuckDB and a browser open.
 
 `datapackage.json` (schema, card, checksums), `synthetic.parquet` (the rows, their `weight`, and the
-replicate weights `weight_1`, `weight_2` and so on), `report.html`, and `model.npz`, from which new
-rows are drawn, where it can be saved. No pickle. The folder is written under a temporary name,
-flushed to the disk, and put in its place in one step, so that an interrupted or killed save leaves
-what was there before, whole; a damaged file is found by its checksum on load.
+replicate weights `weight_1`, `weight_2` and so on), and `model.npz`, from which new rows are drawn,
+where it can be saved. No pickle. The folder is written under a temporary name, flushed to the disk,
+and put in its place in one step, so that an interrupted or killed save leaves what was there
+before, whole; a damaged file is found by its checksum on load. `report.html` comes after it: what
+was paid for is on the disk by then, whatever becomes of its page.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,8 +27,11 @@ from counterpoise.bundle.descriptor import (
     REPORT,
     TABLE,
     Descriptor,
+    card_of,
     describe_folder,
+    describe_page,
     read_descriptor,
+    read_json,
 )
 from counterpoise.bundle.models import SavedModels
 from counterpoise.bundle.release import Release
@@ -34,23 +39,21 @@ from counterpoise.bundle.rules import check_card, check_rows, check_weights, ref
 from counterpoise.bundle.saved_replicates import MANY, SavedReplicates
 from counterpoise.bundle.stored_rows import StoredRows, expected_texts
 from counterpoise.bundle.weight_columns import WEIGHT, weight_names
-from counterpoise.disk import as_path, plainly, standing, whole_folder
+from counterpoise.disk import (
+    as_path,
+    only_writer,
+    plainly,
+    standing,
+    whole_folder,
+    write_whole,
+)
 from counterpoise.errors import BundleError, CounterpoiseError
 from counterpoise.schema import Schema
 from counterpoise.schema.tables import read_table, table_columns, write_csv, write_parquet
 
 
-def write_bundle(
-    release: Release,
-    path: Path,
-    page: Callable[[Release], str],
-    overwrite: bool = False,
-    csv: bool = False,
-) -> None:
-    """Write `release` to the folder `path`; an existing release is replaced only if asked.
-
-    `page` makes the report that goes with it.
-    """
+def write_bundle(release: Release, path: Path, overwrite: bool = False, csv: bool = False) -> None:
+    """Write `release` to the folder `path`, without its page; one that is there only if asked."""
     check_target(path, overwrite)
     card = _card_as_written(release)
     _check(release, card)
@@ -59,7 +62,29 @@ def write_bundle(
         target = Path(os.path.realpath(path))
         with whole_folder(target) as draft:
             check_target(target, overwrite)
-            _fill(draft, release.changed(card=card), page, csv, target)
+            _fill(draft, release.changed(card=card), csv, target)
+
+
+def write_page(release: Release, path: Path, page: Callable[[Release], str]) -> None:
+    """Write the page that `page` makes into the folder of `release`, and list it there.
+
+    It is off the list before it changes and on it after, each by one rename: at every moment the
+    folder is a whole release, with its page or without.
+    """
+    text, card = page(release), _card_as_written(release)
+    with plainly(path):
+        folder = Path(os.path.realpath(path))
+        with only_writer(folder):
+            if not (folder / DESCRIPTOR).is_file():
+                raise BundleError(f"{path} is not a release, and has no page")
+            descriptor = read_json(folder / DESCRIPTOR)
+            with refused(str(folder / DESCRIPTOR)):
+                is_its_own = card_of(descriptor) == json.loads(json.dumps(card))
+            if not is_its_own:
+                raise BundleError(f"{path} is another release, and this is not its page")
+            _write_text(folder / DESCRIPTOR, describe_page(folder, descriptor, is_there=False))
+            _write_text(folder / REPORT, text)
+            _write_text(folder / DESCRIPTOR, describe_page(folder, descriptor, is_there=True))
 
 
 def check_target(path: Path, overwrite: bool) -> None:
@@ -141,9 +166,7 @@ def _check(release: Release, card: dict[str, Any]) -> None:
     check_rows(release.table, release.schema)
 
 
-def _fill(
-    draft: Path, release: Release, page: Callable[[Release], str], csv: bool, target: Path
-) -> None:
+def _fill(draft: Path, release: Release, csv: bool, target: Path) -> None:
     """Write the files of a release to its draft; messages name the place where it will be."""
     try:
         if release.stored is not None:
@@ -157,7 +180,6 @@ def _fill(
                 write_csv(table, draft / CSV)
         if release.models is not None and _says_saved(release.card):
             release.models.write(draft / MODEL)
-        _write_text(draft / REPORT, page(release))
         count = release.replicate_count
         text = describe_folder(draft, target.name, release.schema, release.card, count)
         _write_text(draft / DESCRIPTOR, text)
@@ -169,13 +191,19 @@ def _fill(
 
 
 def _write_text(file: Path, text: str) -> None:
+    """Write a text to its place in a release, whole, for all to read."""
     try:
         content = text.encode("utf-8")
     except UnicodeError:
         raise BundleError(
             f"{file} cannot be written: a text in the release is not Unicode; rename it"
         ) from None
-    file.write_bytes(content)
+
+    def write(part: Any) -> None:
+        part.write(content)
+        Path(part.name).chmod(0o644)
+
+    write_whole(file, write, lasting=True)
 
 
 def _understood(written: pd.DataFrame, schema: Schema) -> pd.DataFrame:

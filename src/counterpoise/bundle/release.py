@@ -28,7 +28,7 @@ from counterpoise.bundle.saved_replicates import SavedReplicates
 from counterpoise.bundle.stored_rows import ReplicatesWhenAsked, StoredRows, TableWhenAsked
 from counterpoise.bundle.weight_columns import WEIGHT
 from counterpoise.disk import as_path, plainly
-from counterpoise.errors import BundleError, CounterpoiseWarning
+from counterpoise.errors import BundleError, CounterpoiseError, CounterpoiseWarning
 from counterpoise.schema import Schema
 from counterpoise.vault import Ledger
 
@@ -175,22 +175,33 @@ class Release:
     def save(self, path: str | Path, overwrite: bool = False, csv: bool = False) -> Path:
         """Write the release as a Data Package; the folder is there in full or not at all.
 
-        With `csv` the rows are written as CSV too. A folder in which unfinished work was kept is
-        removed when all is written. Where saving fails nothing is lost: the release can be saved
-        elsewhere, and what was at `path` is still there.
+        With `csv` the rows are written as CSV too. Where saving fails nothing is lost: the release
+        can be saved elsewhere, and what was at `path` is still there. The page comes last: where it
+        cannot be made, the release is there without it, and a warning says how to make it. A folder
+        in which unfinished work was kept is removed when all is written.
         """
         from counterpoise.bundle.descriptor import TABLE
         from counterpoise.bundle.files import write_bundle
         from counterpoise.curation.work import discard
-        from counterpoise.report import release_page
 
         folder = as_path("path", path)
         for name, flag in (("overwrite", overwrite), ("csv", csv)):
             if not isinstance(flag, bool | np.bool_):
                 raise BundleError(f"{name}: expected True or False")
-        write_bundle(self, folder, release_page, overwrite=bool(overwrite), csv=bool(csv))
+        write_bundle(self, folder, overwrite=bool(overwrite), csv=bool(csv))
         if self.stored is not None:
             self.stored.follow(folder / TABLE)
+        try:
+            self.report(folder)
+        except Exception as error:
+            # Whatever it is, and be it memory: nobody pays for the same rows twice over a page.
+            reason = error if isinstance(error, CounterpoiseError) else type(error).__name__
+            warnings.warn(
+                f"the release is saved, but without its page ({reason}): make it with "
+                f"`counterpoise report {folder}`, or release.report({str(folder)!r})",
+                CounterpoiseWarning,
+                stacklevel=2,
+            )
         if self.work is not None:
             try:
                 with plainly(self.work, "removed"):
@@ -200,6 +211,16 @@ class Release:
                     f"the release is saved, but {error}", CounterpoiseWarning, stacklevel=2
                 )
         return folder
+
+    def report(self, path: str | Path) -> Path:
+        """Write the page of the release, `report.html`, anew into the folder where it is saved."""
+        from counterpoise.bundle.descriptor import REPORT
+        from counterpoise.bundle.files import write_page
+        from counterpoise.report import release_page
+
+        folder = as_path("path", path)
+        write_page(self, folder, release_page)
+        return folder / REPORT
 
     def changed(self, **changes: Any) -> Release:
         """The release with other fields; what is in a file stays there."""

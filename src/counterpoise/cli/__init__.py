@@ -20,6 +20,7 @@ _COMMANDS = {
     "release": "make a private release of a table",
     "weigh": "give weights to a synthetic table that was made elsewhere",
     "inspect": "show what a release holds, what it cost, and whether to use its weights",
+    "report": "make the page of a release anew",
     "analyse": "estimate from a release: means, shares, quantiles, models",
     "retarget": "turn a release to another population, by its weights",
     "evaluate": "compare a release with the private rows: confidential, for the curator",

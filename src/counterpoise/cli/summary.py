@@ -64,4 +64,6 @@ def ledger_summary(ledger: Ledger) -> str:
 
 def places(folder: Path) -> str:
     """Where a release and its report are."""
-    return f"release: {folder}\nreport:  {folder / 'report.html'}"
+    report = folder / "report.html"
+    where = report if report.exists() else f"none; counterpoise report {folder} makes it"
+    return f"release: {folder}\nreport:  {where}"
