@@ -16,6 +16,7 @@ ROOMS = (
     "errors",
     "arguments",
     "disk",
+    "patience",
     "registry",
     "schema",
     "formulas",

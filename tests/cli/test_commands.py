@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -26,7 +27,17 @@ from counterpoise.errors import (
 from counterpoise.vault import Budget, Journal
 from tests.cli.calls import run, run_process
 
-COMMANDS = ("schema", "release", "weigh", "inspect", "analyse", "demo", "completion", "version")
+COMMANDS = (
+    "schema",
+    "release",
+    "weigh",
+    "inspect",
+    "report",
+    "analyse",
+    "demo",
+    "completion",
+    "version",
+)
 
 
 @pytest.fixture
@@ -255,6 +266,36 @@ def test_an_interrupted_release_goes_on_and_pays_once(files, words, monkeypatch)
     assert (files / ".out.work").is_dir()
     run(*words, "--out", out, "--quiet")
     assert cp.load(out).ledger.epsilon_spent <= 1
+    assert not (files / ".out.work").exists()
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "said"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "ended by SIGTERM"),
+        (signal.SIGHUP, 129, "ended by SIGHUP"),
+    ],
+)
+def test_a_run_that_a_signal_ends_in_a_look_says_so_and_goes_on(files, words, sent, code, said):
+    script = (
+        "import os, signal\nfrom counterpoise.cli import main\n"
+        "from counterpoise.vault import Vault\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "usual = Vault._look\n"
+        "def look(*asked):\n"
+        f"    os.kill(os.getpid(), {int(sent)})\n"
+        "    return usual(*asked)\n"
+        "Vault._look = look\n"
+        "main()"
+    )
+    call = [sys.executable, "-c", script, *map(str, words), "--out", str(files / "out")]
+    ended = subprocess.run(call, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == code, ended.stderr
+    assert said in ended.stderr and "give the same command to go on" in ended.stderr
+    # What was paid for by then was answered, so that the rest can be paid for.
+    run(*words, "--out", files / "out")
+    assert cp.load(files / "out").ledger.epsilon_spent <= 1
     assert not (files / ".out.work").exists()
 
 

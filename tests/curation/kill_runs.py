@@ -1,8 +1,8 @@
 """Releases on the command line, killed at random moments until they come out; `make kills`.
 
-After each kill the same command is given again. Every run has to end with a whole release within
-its budget, or with the word that a lost answer can no longer be paid for, and leave nothing else
-behind. Not a test of the suite: it takes minutes, and what it hits depends on the machine.
+After each kill, or gentler signal, the same command is given again. Every run has to end with a
+whole release within its budget, or with the word that a lost answer can no longer be paid for, and
+leave nothing else behind. Not a test of the suite: it takes minutes, and what it hits depends on the machine.
 """
 
 import argparse
@@ -43,7 +43,9 @@ def prepare(folder: Path) -> None:
     schema.write(folder / "schema.json")
 
 
-def one_run(source: Path, folder: Path, longest: float, chance: random.Random) -> tuple[str, int]:
+def one_run(
+    source: Path, folder: Path, longest: float, chance: random.Random, sent: signal.Signals
+) -> tuple[str, int]:
     """How a run ended, and after how many kills."""
     shell = "from counterpoise.cli import main; main()"
     command = [sys.executable, "-c", shell, "release", str(source / "rows.csv")]
@@ -56,7 +58,7 @@ def one_run(source: Path, folder: Path, longest: float, chance: random.Random) -
         try:
             _, said = process.communicate(timeout=chance.uniform(0.2, longest))
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
+            process.send_signal(sent)
             process.communicate()
             kills += 1
             if (folder / "out").exists():
@@ -78,7 +80,11 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=16)
     parser.add_argument("--longest", type=float, default=0.0, help="seconds; measured if not given")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--signal", default="SIGKILL", help="SIGTERM, SIGHUP and SIGINT lose nothing"
+    )
     asked = parser.parse_args()
+    sent = signal.Signals[asked.signal]
     chance, ends, kills = random.Random(asked.seed), Counter(), 0
     with tempfile.TemporaryDirectory() as place:
         source = Path(place)
@@ -87,12 +93,12 @@ def main() -> int:
         if not longest:
             began = time.monotonic()
             (source / "first").mkdir()
-            one_run(source, source / "first", 600.0, random.Random(1))
+            one_run(source, source / "first", 600.0, random.Random(1), sent)
             longest = 1.1 * (time.monotonic() - began)
         for number in range(asked.runs):
             folder = source / f"run-{number}"
             folder.mkdir()
-            end, times = one_run(source, folder, longest, chance)
+            end, times = one_run(source, folder, longest, chance, sent)
             ends[end] += 1
             kills += times
             print(f"run {number + 1}: {end} after {times} kills", flush=True)

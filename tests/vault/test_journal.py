@@ -1,6 +1,7 @@
 """Charges are on disk before the look, and what was looked at is never drawn anew."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 from counterpoise.errors import BudgetError, BundleError, VaultError
+from counterpoise.patience import Terminated, patiently, stoppable
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import Budget, Journal, MarginalError, Spend, Vault
 from counterpoise.vault.events import GaussianDpEvent
@@ -263,31 +265,57 @@ def test_queries_of_several_threads_are_answered_one_at_a_time(monkeypatch):
     assert max(most) == 1
 
 
-def test_ctrl_c_during_a_look_waits_for_the_answer_to_be_written(tmp_path):
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("way", ["alone", "stoppable"])
+def test_a_signal_during_a_look_waits_for_the_answer_to_be_written(tmp_path, sent, way):
     script = textwrap.dedent(
         f"""
-        import os, signal
+        import contextlib, os, signal
         from pathlib import Path
         from tests.vault.test_journal import BUDGET, SCHEMA, Features, journal_of, table
+        from counterpoise.patience import stoppable
         from counterpoise.vault import Vault
 
         class Interrupted(Features):
             def __call__(self, rows):
-                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), {int(sent)})
                 return super().__call__(rows)
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         journal = journal_of(Path({str(tmp_path)!r}))
-        with Vault(table(), SCHEMA, BUDGET, journal=journal) as vault:
+        held = stoppable() if {way == "stoppable"} else contextlib.nullcontext()
+        with held, Vault(table(), SCHEMA, BUDGET, journal=journal) as vault:
             try:
                 vault.sums(Interrupted(), 2.0, BUDGET.whole.part(0.05))
-            except KeyboardInterrupt:
-                print("interrupted")
+            except KeyboardInterrupt as stopped:
+                print(type(stopped).__name__)
         """
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout == "interrupted\n", done.stderr
+    if way == "stoppable" or sent == signal.SIGINT:
+        said = {signal.SIGTERM: "Terminated", signal.SIGHUP: "HungUp"}
+        assert done.stdout == said.get(sent, "KeyboardInterrupt") + "\n", done.stderr
+    else:
+        assert done.returncode == -sent
+    assert len(journal_of(tmp_path).ledger().spends) == 1
     assert journal_of(tmp_path).lost == ()
+
+
+def test_a_second_signal_does_not_wait_and_one_that_is_ignored_stays_so():
+    usual = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    reached = []
+    try:
+        with pytest.raises(Terminated), stoppable(), patiently():
+            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGTERM)
+            reached.append("after the first")
+            signal.raise_signal(signal.SIGTERM)
+            reached.append("after the second")
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, usual)
+    assert reached == ["after the first"]
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_a_spend_is_written_with_its_event(tmp_path):

@@ -3,17 +3,28 @@
 Commands are imported when they are called, and import what is heavy when they run, so that help
 and completion are quick. Results go to standard output; progress, notes and errors to standard
 error. An error of ours is one line with a hint below it, and exit code 1; a wrong call is click's,
-with exit code 2; an interrupted run ends with 130. `--debug` shows the traceback instead.
+with exit code 2; a run that a signal ends has 128 and its number, as a shell has it. `--debug`
+shows the traceback instead.
 """
 
+import os
 import sys
 from importlib import import_module
 
 import click
 
 from counterpoise.errors import CounterpoiseError
+from counterpoise.patience import HungUp, Terminated, stoppable
 
-FINE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
+FINE, FAILED, WRONG_CALL = 0, 1, 2
+# What a run is ended by: a word for it, and 128 with the number of the signal.
+_ENDED: dict[type[BaseException], tuple[str, int]] = {
+    KeyboardInterrupt: ("interrupted", 130),
+    Terminated: ("ended by SIGTERM", 143),
+    HungUp: ("ended by SIGHUP, as when a connection is lost", 129),
+}
+# Commands that pay for something, and go on where they were stopped.
+_GO_ON = ("release", "weigh")
 
 _COMMANDS = {
     "schema": "draft a schema from a table, or review one",
@@ -73,12 +84,18 @@ class _LazyGroup(click.Group):
 def group(debug: bool) -> None:
     """Differentially private synthetic tables, with the weights that correct their bias.
 
-    Exit codes: 0 fine, 1 an error of ours, 2 a wrong call, 130 interrupted.
+    Exit codes: 0 fine, 1 an error of ours, 2 a wrong call, 130 interrupted, 143 and 129 ended by
+    SIGTERM and SIGHUP.
     """
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
+    with stoppable():
+        _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in words
     # The flag may stand anywhere: whoever adds it does so at the end of the line that failed.
@@ -93,13 +110,10 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         click.echo(_wrong_call(error), err=True)
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
         if debug:
             raise
-        click.echo("interrupted; nothing was written", err=True)
-        if words[:1] == ["release"]:
-            click.echo("hint:  finished stages are kept: give the same command to go on", err=True)
-        sys.exit(INTERRUPTED)
+        sys.exit(_ended(error, words))
     except CounterpoiseError as error:
         if debug:
             raise
@@ -112,6 +126,12 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if debug:
             raise
+        before = error.__context__
+        while before is not None:
+            # Such as of a bar that cannot be closed, because its terminal is gone.
+            if isinstance(before, KeyboardInterrupt):
+                sys.exit(_ended(before, words))
+            before = before.__context__
         # What somebody else's error says could be a private value, so its kind has to do.
         click.echo(
             f"error: something unforeseen went wrong ({type(error).__name__})\n"
@@ -119,6 +139,23 @@ def main(arguments: list[str] | None = None) -> None:
             err=True,
         )
         sys.exit(FAILED)
+
+
+def _ended(error: BaseException, words: list[str]) -> int:
+    """Say what ended a run, as long as somebody is there to be told; its exit code."""
+    # As click has it, an Abort comes from what was raised.
+    ended = error.__cause__ if isinstance(error, click.Abort) and error.__cause__ else error
+    said, code = _ENDED.get(type(ended), _ENDED[KeyboardInterrupt])
+    if words[:1] and words[0] in _GO_ON:
+        said += "\nhint:  what was paid for is kept: give the same command to go on"
+    try:
+        click.echo(said, err=True)
+    except OSError:
+        # What is left in the streams would be tried again at the end, and change the exit code.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(nowhere, stream)
+    return code
 
 
 def _wrong_call(error: click.ClickException) -> str:

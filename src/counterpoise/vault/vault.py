@@ -21,6 +21,7 @@ import numpy as np
 
 from counterpoise.arguments import column_name, instance_of, seed_or_none
 from counterpoise.errors import VaultError
+from counterpoise.patience import patiently
 from counterpoise.schema import Coded, Schema
 from counterpoise.vault import bandwidth as bandwidth_query
 from counterpoise.vault import bounds as bounds_query
@@ -46,7 +47,6 @@ from counterpoise.vault.events import DpEvent
 from counterpoise.vault.journal import Journal, question
 from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.noise import Noise
-from counterpoise.vault.patience import patiently
 from counterpoise.vault.perturbation import NoiseLaw
 from counterpoise.vault.point_scores import PointDistance
 from counterpoise.vault.storage import People, Storage, StorageKind, open_storage
@@ -386,8 +386,9 @@ class Vault:
             paid = None if self._journal is None else self._journal.resume(wanted)
             if paid is not None:
                 return paid
-            self._charge(spend)
-            return None if self._journal is None else self._journal.start(spend, wanted)
+            with patiently(wait=self._journal is not None):
+                self._charge(spend)
+                return None if self._journal is None else self._journal.start(spend, wanted)
 
     def _charge(self, spend: Spend) -> None:
         """Charge the account, where there is one, and the ledger; or raise, and charge neither."""
