@@ -244,12 +244,41 @@ def test_a_page_that_fails_is_made_by_its_own_command(files, words, monkeypatch)
 
 
 def test_an_existing_folder_is_kept(files, words):
-    run(*words, "--out", files / "out")
-    first = cp.load(files / "out").table
+    out = files / "out"
+    run(*words, "--out", out)
+    first = cp.load(out).table
+    for another in (
+        ("--seed", 3),
+        ("--replicates", 4),
+        ("--rows", 51),
+        ("--csv",),
+        ("--max-rows-per-person", 2),
+        ("--epsilon", 1.5),
+    ):
+        with pytest.raises(BundleError, match="exists"):
+            run(*words, "--out", out, *another)
+    said = run(*words, "--out", out)
+    assert f"{out} is there, of this very request: nothing was read or spent" in said
+    assert cp.load(out).table.equals(first)
+    # What is another table by now, or turned to other people, is another release.
+    cp.load(out).retarget(modifier="age / 100").save(out, overwrite=True)
     with pytest.raises(BundleError, match="exists"):
-        run(*words, "--out", files / "out")
-    assert cp.load(files / "out").table.equals(first)
-    run(*words, "--out", files / "out", "--overwrite")
+        run(*words, "--out", out)
+    run(*words, "--out", out, "--overwrite")
+    os.utime(files / "table.csv")
+    with pytest.raises(BundleError, match="exists"):
+        run(*words, "--out", out)
+
+
+def test_a_table_that_was_weighed_is_known_by_its_rows(files, table):
+    made = ["weigh", files / "table.csv", files / "other.csv", "--schema", files / "schema.json"]
+    made += ["--epsilon", 1, "--delta", 1e-6, "--replicates", 0, "--out", files / "out", "--quiet"]
+    table.sample(frac=1, random_state=1).to_csv(files / "other.csv", index=False)
+    run(*made)
+    run(*made)
+    table.sample(frac=1, random_state=2).to_csv(files / "other.csv", index=False)
+    with pytest.raises(BundleError, match="exists"):
+        run(*made)
 
 
 def test_an_interrupted_release_goes_on_and_pays_once(files, words, monkeypatch):
@@ -474,7 +503,7 @@ def test_the_hospital_has_every_kind_of_column_and_nulls():
             assert rows[column.name].min() >= type(rows[column.name].min())(column.minimum)
 
 
-@pytest.mark.parametrize("left", ["everything", "the request"])
+@pytest.mark.parametrize("left", ["everything", "the request", "nothing but locks"])
 def test_a_run_that_was_killed_after_its_release_was_saved_ends_well_and_tidies_up(
     files, words, monkeypatch, left
 ):
@@ -486,13 +515,28 @@ def test_a_run_that_was_killed_after_its_release_was_saved_ends_well_and_tidies_
         with pytest.raises(SystemExit):
             main([str(word) for word in (*words, "--out", files / "out")])
     work = files / ".out.work"
-    if left == "the request":
-        for file in work.iterdir():
-            if file.name != "request.json":
-                file.unlink()
+    for file in work.iterdir():
+        if left != "everything" and file.name != "request.json":
+            file.unlink()
+    if left == "nothing but locks":
+        (work / "request.json").rename(work / "lock")
+        (files / ".out.counterpoise-lock").touch()
+        (files / "out" / "report.html").unlink()
     saved = cp.load(files / "out")
-    run(*words, "--out", files / "out")
-    assert not work.exists()
+    assert "of this very request" in run(*words, "--out", files / "out")
+    assert sorted(os.listdir(files)) == ["out", "schema.json", "table.csv"]
     assert cp.load(files / "out").ledger.spends == saved.ledger.spends
-    # Without anything left, the folder that is there is somebody's, and stays.
-    assert "exists" in run_process(*words, "--out", files / "out").stderr
+    assert (files / "out" / "report.html").exists()
+
+
+def test_work_that_another_run_paid_for_outlives_a_release_that_is_there(files, words, monkeypatch):
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    run(*words, "--out", files / "out")
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(cp.Release, "save", killed)
+        main([str(word) for word in (*words, "--out", files / "out", "--overwrite")])
+    before = (files / ".out.work" / "journal").read_bytes()
+    assert "of this very request" in run(*words, "--out", files / "out")
+    assert (files / ".out.work" / "journal").read_bytes() == before

@@ -2,7 +2,8 @@
 
 After each kill, or gentler signal, the same command is given again. Every run has to end with a
 whole release within its budget, or with the word that a lost answer can no longer be paid for, and
-leave nothing else behind. Not a test of the suite: it takes minutes, and what it hits depends on the machine.
+leave nothing else behind. Not a test of the suite: it takes minutes, and what it hits depends on
+the machine.
 """
 
 import argparse

@@ -17,6 +17,8 @@ COVERS_WEIGHTS = "weights"
 RETARGETED = "retargeted"
 # How it is known that nobody has more rows than the ledger says: the card's "person".
 BOUNDED, PROMISED = "bounded", "promised"
+# Which request and which run made a release in a working folder, both as what tells them apart.
+MADE_BY = "made_by"
 # How many rows were drawn, where those of the release were chosen from them by weight.
 CHOSEN_FROM = "chosen_from"
 

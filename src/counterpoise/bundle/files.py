@@ -190,6 +190,12 @@ def _fill(draft: Path, release: Release, csv: bool, target: Path) -> None:
         raise BundleError(str(error).replace(str(draft), str(target))) from None
 
 
+def has_page(folder: Path) -> bool:
+    """Whether a release has its page, and lists it."""
+    listed = read_json(folder / DESCRIPTOR)["resources"]
+    return (folder / REPORT).is_file() and any(each["path"] == REPORT for each in listed)
+
+
 def _write_text(file: Path, text: str) -> None:
     """Write a text to its place in a release, whole, for all to read."""
     try:

@@ -191,17 +191,7 @@ class Release:
         write_bundle(self, folder, overwrite=bool(overwrite), csv=bool(csv))
         if self.stored is not None:
             self.stored.follow(folder / TABLE)
-        try:
-            self.report(folder)
-        except Exception as error:
-            # Whatever it is, and be it memory: nobody pays for the same rows twice over a page.
-            reason = error if isinstance(error, CounterpoiseError) else type(error).__name__
-            warnings.warn(
-                f"the release is saved, but without its page ({reason}): make it with "
-                f"`counterpoise report {folder}`, or release.report({str(folder)!r})",
-                CounterpoiseWarning,
-                stacklevel=2,
-            )
+        self.add_page(folder)
         if self.work is not None:
             try:
                 with plainly(self.work, "removed"):
@@ -211,6 +201,20 @@ class Release:
                     f"the release is saved, but {error}", CounterpoiseWarning, stacklevel=2
                 )
         return folder
+
+    def add_page(self, folder: Path) -> None:
+        """Write the page into the folder of the release, or warn that it cannot be made."""
+        try:
+            self.report(folder)
+        except Exception as error:
+            # Whatever it is, and be it memory: nobody pays for the same rows twice over a page.
+            reason = error if isinstance(error, CounterpoiseError) else type(error).__name__
+            warnings.warn(
+                f"the release is saved, but without its page ({reason}): make it with "
+                f"`counterpoise report {folder}`, or release.report({str(folder)!r})",
+                CounterpoiseWarning,
+                stacklevel=3,
+            )
 
     def report(self, path: str | Path) -> Path:
         """Write the page of the release, `report.html`, anew into the folder where it is saved."""

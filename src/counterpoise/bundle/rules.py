@@ -159,6 +159,10 @@ CARD: Mapping[str, Rule] = {
     "account.id": TEXT,
     "account.name": TEXT,
     "account.release": TEXT,
+    # What tells the request and the run from others, where there was a working folder.
+    "made_by": OBJECT.if_any(),
+    "made_by.request": TEXT,
+    "made_by.run": TEXT,
     "covers": one_of(COVERS_WEIGHTS).if_any(),
     "caveat": TEXT.if_any(),
     "model": OBJECT,

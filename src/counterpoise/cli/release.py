@@ -74,6 +74,7 @@ def command(
     """
     import counterpoise
     from counterpoise.curation.plan import plan_release
+    from counterpoise.curation.release import request_of
 
     run = Run(**shared)
     request: dict[str, Any] = {
@@ -86,4 +87,10 @@ def command(
         "fine": fine,
     }
     plan = run.plan(plan_release, **request)
-    run.carry_out(plan, partial(counterpoise.release, table, **request), rows)
+    run.carry_out(
+        plan,
+        partial(counterpoise.release, table, **request),
+        partial(request_of, plan),
+        table,
+        rows,
+    )

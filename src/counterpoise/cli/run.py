@@ -6,6 +6,7 @@ made and tell of it. What is asked of the plan is each command's own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from counterpoise.cli.plan import Guess
+from counterpoise.disk import plainly
 from counterpoise.errors import BundleError
 
 if TYPE_CHECKING:
@@ -77,10 +79,18 @@ class Run:
         require_settled(schema, self.schema_path)
         return planned(schema, budget, *request, person=self.person, **options)
 
-    def carry_out(self, plan: Plan, make: Callable[..., Release], rows: int | None = None) -> None:
+    def carry_out(
+        self,
+        plan: Plan,
+        make: Callable[..., Release],
+        asked: Callable[[int, int | None, Account | None], dict[str, Any]],
+        table: Path,
+        rows: int | None = None,
+    ) -> None:
         """Show the plan, or do what it says, save it and tell of it.
 
-        `rows` is how many private ones there may be, where nobody said.
+        `asked` is the request with the replicates, the seed and the account, `table` the private
+        table; `rows` is how many private ones there may be, where nobody said.
         """
         from counterpoise.bundle.files import check_target
         from counterpoise.cli.console import notes
@@ -104,7 +114,7 @@ class Run:
         work = self.work or self.out.parent / f".{self.out.name}.work"
         for place in (self.out, work):
             check_parents(place)
-        if not self.overwrite and (done := _released(self.out, work, plan)) is not None:
+        if not self.overwrite and (done := self._released(work, plan, asked, table)) is not None:
             show_release(done, self.out, self.as_json, self.quiet)
             return
         check_target(self.out, self.overwrite)
@@ -127,6 +137,53 @@ class Run:
             made.save(self.out, overwrite=self.overwrite, csv=self.csv)
         show_release(made, self.out, self.as_json, self.quiet)
 
+    def _released(
+        self,
+        work: Path,
+        plan: Plan,
+        asked: Callable[[int, int | None, Account | None], dict[str, Any]],
+        table: Path,
+    ) -> Release | None:
+        """The release that the same request made before, if it is there and whole.
+
+        What a kill left beside it is removed, and its page made where it is missing.
+        """
+        from counterpoise.bundle.descriptor import CSV, DESCRIPTOR, TABLE
+        from counterpoise.bundle.files import has_page, load
+        from counterpoise.cli.console import notes
+        from counterpoise.curation.work import discard, is_begun, is_left_of, is_made_by
+        from counterpoise.disk import only_writer
+        from counterpoise.vault import Account
+
+        assert self.out is not None
+        if not (self.out / DESCRIPTOR).is_file() or (self.csv and not (self.out / CSV).is_file()):
+            return None
+        account = None if self.account is None else Account.of(self.account)
+        try:
+            made = load(self.out)
+            is_left = is_left_of(work, plan, made)
+        except BundleError:
+            return None
+        if not is_left:
+            is_newer = table.exists() and _changed(table) > _changed(self.out / TABLE)
+            if is_newer or not is_made_by(made, asked(self.replicates, self.seed, account)):
+                return None
+        if not self.quiet:
+            click.echo(
+                f"{self.out} is there, of this very request: nothing was read or spent\n"
+                "hint:  --overwrite makes another, which pays again",
+                err=True,
+            )
+        with plainly(self.out):
+            with only_writer(Path(os.path.realpath(self.out))):
+                pass
+            if is_left or not is_begun(work):
+                discard(work)
+            if not has_page(self.out):
+                with notes(self.quiet):
+                    made.add_page(self.out)
+        return made
+
     def _show_account(self, plan: Plan) -> Account | None:
         """Say whether the account could pay for the plan; nothing is charged."""
         if self.account is None:
@@ -140,19 +197,9 @@ class Run:
         return account
 
 
-def _released(out: Path, work: Path, plan: Plan) -> Release | None:
-    """The release that this very run saved before it was killed; what it left is removed."""
-    from counterpoise.bundle.descriptor import DESCRIPTOR
-    from counterpoise.bundle.files import load
-    from counterpoise.curation.work import discard, is_left_of
-
-    if not (work.is_dir() and (out / DESCRIPTOR).is_file()):
-        return None
-    made = load(out)
-    if not is_left_of(work, plan, made):
-        return None
-    discard(work)
-    return made
+def _changed(file: Path) -> int:
+    """When a file was changed last."""
+    return file.stat().st_mtime_ns
 
 
 def check_parents(place: Path) -> None:

@@ -56,9 +56,14 @@ def command(
     """
     import counterpoise
     from counterpoise.curation.plan import plan_weigh
+    from counterpoise.curation.weigh import public_table, request_of
 
     run = Run(**shared)
     aims: dict[str, Any] = {"target": target, "questions": all_questions(asked, asked_file)}
     plan = run.plan(plan_weigh, method, **aims)
     make = partial(counterpoise.weigh, private, synthetic, method=method, **aims)
-    run.carry_out(plan, make)
+
+    def named(*options: Any) -> dict[str, Any]:
+        return request_of(public_table(synthetic, plan.schema), plan, *options)
+
+    run.carry_out(plan, make, named, private)

@@ -122,13 +122,21 @@ def release(
     billed = usable_account(account, plan, seed, is_begun(work))
     if delta is None:
         tell_of_delta(plan, billed)
-    asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
+    asked = request_of(plan, replicates, seed, billed)
     if plan.rows is not None:
         place = None if work is None else as_path("work", work)
         check_room(plan.rows, plan.released, replicates, place)
-    kept = open_work(work, request(plan, billed) | asked, plan, private=seed is None)
+    kept = open_work(work, asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
         return carry_out(table, plan, found, said, replicates, seed, billed)
+
+
+def request_of(
+    plan: Plan, replicates: int, seed: int | None, account: Account | None
+) -> dict[str, Any]:
+    """What tells one call of `release` from another, all of it public."""
+    asked = {"rows": plan.rows, "replicates": replicates, "seed": seed}
+    return request(plan, account) | asked
 
 
 def carry_out(
@@ -175,6 +183,7 @@ def carry_out(
         "population_is_public": plan.budget.neighbours is REPLACE,
         "seeded": seed is not None,
         **people,
+        **kept.described,
         "model": {"saved": models.problem is None, "reason": models.problem},
     }
     if replicates:

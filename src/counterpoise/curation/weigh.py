@@ -112,16 +112,24 @@ def weigh(
     plan = plan_weigh(schema, budget, method, target, questions, person)
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     check_seed(plan, seed)
-    rows = _public_table(synthetic, plan.schema)
+    rows = public_table(synthetic, plan.schema)
     _check_rules(rows, plan.released)
     _warn_once()
     billed = usable_account(account, plan, seed, is_begun(work))
     if delta is None:
         tell_of_delta(plan, billed)
-    asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
-    kept = open_work(work, request(plan, billed) | asked, plan, private=seed is None)
+    asked = request_of(rows, plan, replicates, seed, billed)
+    kept = open_work(work, asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
         return _run(private, rows, plan, found, said, replicates, seed, billed)
+
+
+def request_of(
+    rows: pd.DataFrame, plan: Plan, replicates: int, seed: int | None, account: Account | None
+) -> dict[str, Any]:
+    """What tells one call of `weigh` from another, all of it public."""
+    asked = {"synthetic": _digest(rows), "replicates": replicates, "seed": seed}
+    return request(plan, account) | asked
 
 
 def _run(
@@ -153,6 +161,7 @@ def _run(
         "population_is_public": is_public,
         "seeded": seed is not None,
         **people,
+        **kept.described,
         "model": {"saved": False, "reason": "the synthetic table was made elsewhere"},
         "covers": COVERS_WEIGHTS,
         "caveat": CAVEAT,
@@ -191,7 +200,7 @@ def _warn_once() -> None:
         warnings.warn(CAVEAT, CounterpoiseWarning, stacklevel=3)
 
 
-def _public_table(synthetic: Any, stated: Schema) -> pd.DataFrame:
+def public_table(synthetic: Any, stated: Schema) -> pd.DataFrame:
     """The table with the schema's columns and dtypes; a value without a place there is refused.
 
     Private rows are clamped without a word. This table is public, so its mistakes can be named.

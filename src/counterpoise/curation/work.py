@@ -12,6 +12,7 @@ another: who runs again promises that the table is the same. A lock keeps a seco
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import uuid
@@ -24,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from counterpoise.bundle.archive import read_archive, write_archive
+from counterpoise.bundle.card import MADE_BY, RETARGETED
 from counterpoise.bundle.release import Release
 from counterpoise.bundle.stored_rows import PREFIX
 from counterpoise.curation.plan import Plan
@@ -42,12 +44,21 @@ _FILES = (*(f"{stage}.npz" for stage in STAGES), _JOURNAL, _LOCK, REQUEST)
 class Work:
     """A folder for one request; without a folder nothing is kept.
 
-    `sampling_seed` makes free draws the same when they are made again.
+    `sampling_seed` makes free draws the same when they are made again; `request` is the digest of
+    what was asked for.
     """
 
     sampling_seed: int
     folder: Path | None = None
     journal: Journal | None = None
+    request: str = ""
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The card's line by which the same request knows its release, and a folder its own."""
+        if self.journal is None:
+            return {}
+        return {MADE_BY: {"request": self.request, "run": self.journal.run}}
 
     def arrays(self, stage: str) -> dict[str, np.ndarray] | None:
         """The arrays of a stage that this run finished; its answers will not be asked for again."""
@@ -100,12 +111,23 @@ def open_work(
         seed = _request_seed(path, json.loads(json.dumps(request)))
         try:
             journal = Journal(path / _JOURNAL, plan.budget, private, plan.threshold_delta)
-            yield Work(seed, path, journal)
+            yield Work(seed, path, journal, digest_of(request))
         except BaseException:
             with suppress(OSError, BundleError):
                 if not _is_charged(path):
                     _remove_files(path)
             raise
+
+
+def digest_of(request: Mapping[str, Any]) -> str:
+    """What tells one request from another on a card, all of it public.
+
+    The name of the column of persons is the curator's, and a short one could be guessed from a
+    digest: only whether there is one counts.
+    """
+    public = {**request, "person": "person" in request}
+    text = json.dumps(public, sort_keys=True)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def is_begun(folder: str | Path | None) -> bool:
@@ -126,13 +148,21 @@ def require_answers(work: Work) -> None:
 
 def is_left_of(folder: Path, plan: Plan, release: Release) -> bool:
     """Whether a folder is what a kill left after its release was saved, and is of no more use."""
-    if not (folder / REQUEST).is_file():
+    if not _is_charged(folder):
         return False
-    journal = folder / _JOURNAL
-    if not journal.exists():
-        return True
-    kept = Journal(journal, plan.budget, threshold_delta=plan.threshold_delta)
-    return kept.ledger().spends == release.ledger.spends
+    kept = Journal(folder / _JOURNAL, plan.budget, threshold_delta=plan.threshold_delta)
+    return kept.run == _made_by(release).get("run")
+
+
+def is_made_by(release: Release, request: Mapping[str, Any]) -> bool:
+    """Whether a release is what a request asks for, and as it was made."""
+    is_as_made = not (release.card.get(RETARGETED) or release.card["weights"].get("reweighted"))
+    return is_as_made and _made_by(release).get("request") == digest_of(request)
+
+
+def _made_by(release: Release) -> Mapping[str, Any]:
+    found = release.card.get(MADE_BY)
+    return found if isinstance(found, Mapping) else {}
 
 
 def discard(folder: Path) -> None:
