@@ -1,5 +1,6 @@
 """An interrupted release goes on from what it has paid for, within its budget."""
 
+import os
 import shutil
 
 import numpy as np
@@ -304,6 +305,51 @@ def test_a_table_that_could_not_be_read_can_be_read_later(tmp_path):
         run(tmp_path / "work", table=path)
     make_table(400).to_csv(path, index=False)
     assert run(tmp_path / "work", table=path).ledger.epsilon_spent <= 4
+
+
+def test_another_file_than_that_of_the_first_run_is_noticed(tmp_path):
+    path, folder = tmp_path / "table.csv", tmp_path / "work"
+    make_table(400).to_csv(path, index=False)
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, table=path, progress=interrupted_at("weights"))
+    paid, stated = written(folder).spends, path.stat()
+    kept = (folder / "table.json").read_text()
+    assert (folder / "table.json").stat().st_mode & 0o77 == 0
+    assert str(stated.st_size) not in kept and str(stated.st_mtime_ns) not in kept
+    make_table(401, seed=1).to_csv(path, index=False)
+    with pytest.raises(BundleError, match=r"another table: its file .*remove .*table\.json, and"):
+        run(folder, table=path)
+    assert written(folder).spends == paid
+    make_table(400).to_csv(path, index=False)
+    os.utime(path, ns=(stated.st_atime_ns, stated.st_mtime_ns))
+    path.rename(tmp_path / "moved.csv")
+    release = run(folder, table=tmp_path / "moved.csv")
+    assert release.ledger.spends[: len(paid)] == paid
+
+
+def test_a_file_that_was_only_copied_goes_on_when_the_curator_says_so(tmp_path):
+    path, folder = tmp_path / "table.csv", tmp_path / "work"
+    make_table(400).to_csv(path, index=False)
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, table=path, progress=interrupted_at("weights"))
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(BundleError, match="another table"):
+        run(folder, table=path)
+    (folder / "table.json").unlink()
+    run(folder, table=path).save(tmp_path / "out")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "table.csv"]
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_another_number_of_rows_is_noticed_where_it_is_public(tmp_path, neighbours):
+    folder, options = tmp_path / "work", {"neighbours": neighbours}
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, progress=interrupted_at("weights"), **options)
+    assert (folder / "table.json").exists() == (neighbours == "replace")
+    if neighbours == "replace":
+        with pytest.raises(BundleError, match="another number of rows, which is public here"):
+            run(folder, table=make_table(401), **options)
+    assert run(folder, **options).ledger.epsilon_spent <= 4
 
 
 @pytest.mark.parametrize("way", ["release", "weigh", "command"])

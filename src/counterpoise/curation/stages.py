@@ -13,7 +13,7 @@ from counterpoise.bundle.models import model_arrays, read_model
 from counterpoise.curation.plan import Plan
 from counterpoise.curation.weights_share import share_by_rows
 from counterpoise.curation.work import Work, require_answers
-from counterpoise.errors import MethodError, VaultError
+from counterpoise.errors import CounterpoiseError, MethodError, VaultError
 from counterpoise.schema import Schema
 from counterpoise.synthesizers import SYNTHESIZERS, Model
 from counterpoise.vault import REPLACE, Account, Share, Vault
@@ -70,6 +70,7 @@ def open_vault(
     if settled is not None:
         schema = Schema.from_dict(settled["schema"]).read_as(plan.schema)
     require_answers(kept)
+    kept.require_same_table(table)
     if kept.journal is not None and (charged := len(kept.journal.ledger().spends)):
         # Noise must not come twice, even where it comes from a seed.
         seed = derived_seed(seed, 2 + charged)
@@ -82,23 +83,28 @@ def open_vault(
         person=plan.person,
         account=account,
     )
-    _require_rows(vault, plan)
+    _require_rows(vault, plan, kept)
     return vault
 
 
-def _require_rows(vault: Vault, plan: Plan) -> None:
-    """Refuse methods that need the rows themselves where they stay away, before any charge."""
+def _require_rows(vault: Vault, plan: Plan, kept: Work) -> None:
+    """Refuse, before any charge, methods that need the rows themselves where they stay away.
+
+    And another number of rows than an earlier run had, where that is public.
+    """
     rooms: tuple[tuple[Any, Any], ...] = (
         (SYNTHESIZERS, plan.synthesizer),
         (WEIGHTERS, plan.weighter),
     )
-    for registry, method in rooms:
-        if getattr(method, "needs_rows", False):
-            try:
+    try:
+        for registry, method in rooms:
+            if getattr(method, "needs_rows", False):
                 vault.require_rows(registry.name_of(method))
-            except VaultError:
-                vault.close()
-                raise
+        if kept.folder is not None and plan.budget.neighbours is REPLACE:
+            kept.require_same_table(rows=vault.total().value)
+    except CounterpoiseError:
+        vault.close()
+        raise
 
 
 def described_people(vault: Vault) -> dict[str, Any]:

@@ -7,13 +7,16 @@ only when it carries a mark of this journal, and is otherwise as good as absent.
 nothing was charged holds nothing that anybody paid for: a run that fails before its first charge
 removes it, and where a kill left one, another request takes it over. Nothing that depends on
 private rows is kept but through noise, and so the folder cannot tell one private table from
-another: who runs again promises that the table is the same. A lock keeps a second run out.
+another: who runs again promises that the table is the same. What lies open is noticed: another size
+or time of a file, of which a digest is kept for nobody but the curator, or another number of rows
+where that is public. A lock keeps a second run out.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,9 +38,16 @@ from counterpoise.vault import Journal
 
 REQUEST = "request.json"
 STAGES = ("domain", "synthesizer", "weights")
-_JOURNAL, _LOCK = "journal", "lock"
+_JOURNAL, _LOCK, _TABLE = "journal", "lock", "table.json"
 # The request goes last, when a folder is removed: what is left without it would be in the way.
-_FILES = (*(f"{stage}.npz" for stage in STAGES), _JOURNAL, _LOCK, REQUEST)
+_FILES = (*(f"{stage}.npz" for stage in STAGES), _JOURNAL, _TABLE, _LOCK, REQUEST)
+# A size is soon guessed: each try takes a tenth of a second. A round number; not studied.
+_ROUNDS = 200_000
+# What of a table another run may notice to have changed.
+_NOTICED = {
+    "file": "its file has another size, or was changed since",
+    "rows": "it has another number of rows, which is public here",
+}
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,38 @@ class Work:
         if self.folder is not None and self.journal is not None:
             kept = {**(notes or {}), "mark": self.journal.mark}
             write_archive(self.folder / f"{stage}.npz", arrays or {}, kept)
+
+    def require_same_table(self, table: Any = None, rows: int | None = None) -> None:
+        """Refuse another table than that of which answers were paid for, where one can tell.
+
+        A `table` that is a file by its size and when it was changed, or one of so many `rows`.
+        """
+        if self.folder is None:
+            return
+        place = self.folder / _TABLE
+        found = {"file": self._file_mark(table), "rows": rows}
+        known = _read_known(place) if _is_charged(self.folder) else {}
+        for what, value in found.items():
+            if value is not None and known.get(what, value) != value:
+                raise BundleError(
+                    f"work: the run in {self.folder} was started with another table: "
+                    f"{_NOTICED[what]}. Go on with the one that it was started with; if it is the "
+                    f"same and its file was only copied, remove {place}, and if it is not, remove "
+                    "the folder to start anew, which pays again"
+                )
+        said = {key: value for key, value in found.items() if value is not None}
+        if said:
+            content = json.dumps(known | said).encode()
+            write_whole(place, lambda file: file.write(content), lasting=True)
+
+    def _file_mark(self, table: Any) -> str | None:
+        """What tells a file from what it may be later, from which its size cannot be read."""
+        if not (isinstance(table, str | os.PathLike) and os.path.isfile(table)):
+            return None
+        stated = os.stat(table)
+        told = f"{stated.st_size} {stated.st_mtime_ns}".encode()
+        salt = str(self.sampling_seed).encode()
+        return hashlib.pbkdf2_hmac("sha256", told, salt, _ROUNDS).hex()
 
     def _read(self, stage: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         if self.folder is None or self.journal is None:
@@ -212,6 +254,14 @@ def _is_charged(folder: Path) -> bool:
 def _remove_files(folder: Path) -> None:
     for name in _FILES:
         (folder / name).unlink(missing_ok=True)
+
+
+def _read_known(place: Path) -> dict[str, Any]:
+    """What is known of the table that a run was started with; nothing where that is damaged."""
+    try:
+        return dict(json.loads(place.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:
