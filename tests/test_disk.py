@@ -204,6 +204,20 @@ def test_a_lock_is_held_by_one_and_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_lock_that_cannot_be_removed_costs_nothing_and_blocks_nobody(tmp_path, monkeypatch):
+    def refused(path, missing_ok=False):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", refused)
+        with only_one(tmp_path / "lock", "busy"):
+            pass
+    assert (tmp_path / "lock").exists()
+    with only_one(tmp_path / "lock", "busy"):
+        pass
+    assert not (tmp_path / "lock").exists()
+
+
 def test_a_lock_file_that_was_removed_before_it_was_locked_is_opened_anew(tmp_path, monkeypatch):
     """Its holder removes it when it is done; a lock on what has no name keeps nobody out."""
     path, usual, calls = tmp_path / "lock", fcntl.flock, []

@@ -189,6 +189,13 @@ def only_writer(target: Path) -> Iterator[None]:
         yield
 
 
+def require_names_beside(target: Path) -> None:
+    """Raise the system's error where a folder can have its name, and its draft cannot."""
+    # The root of a file system has no name, and nothing is written beside it.
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.lstat(_beside(target, _DRAFT) if target.name else target)
+
+
 def standing(target: Path) -> Path:
     """Where the folder `target` is: there, or set aside by a process that died in replacing it."""
     if target.exists():
@@ -218,8 +225,10 @@ def only_one(
     try:
         yield
     finally:
-        # Removed while it is held: whoever opened it before finds out, and opens it anew.
-        path.unlink(missing_ok=True)
+        # Removed while it is held: whoever opened it before finds out, and opens it anew. One that
+        # cannot be removed blocks nobody either, and costs nobody what was done under it.
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
         os.close(handle)
 
 

@@ -270,6 +270,22 @@ def test_an_existing_folder_is_kept(files, words):
         run(*words, "--out", out)
 
 
+@pytest.mark.parametrize("length", [230, 236, 249, 250, 255])
+def test_a_folder_whose_name_is_too_long_for_a_draft_is_refused_before_it_is_paid_for(
+    files, words, length
+):
+    out, work = files / ("o" * length), files / "work"
+    run(*words, "--out", files / "out", "--synthesizer", "independent")
+    (files / "out").rename(out)
+    asked = (*words, "--out", out, "--overwrite", "--work", work, "--synthesizer", "independent")
+    if length <= 235:  # what stands beside a name has 20 letters more
+        run(*asked)
+        return
+    with pytest.raises(BundleError, match="the name is too long; state a shorter one"):
+        run(*asked)
+    assert not work.exists()
+
+
 def test_a_table_that_was_weighed_is_known_by_its_rows(files, table):
     made = ["weigh", files / "table.csv", files / "other.csv", "--schema", files / "schema.json"]
     made += ["--epsilon", 1, "--delta", 1e-6, "--replicates", 0, "--out", files / "out", "--quiet"]

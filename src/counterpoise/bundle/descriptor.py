@@ -93,9 +93,14 @@ def describe_folder(
 
 def describe_page(folder: Path, descriptor: Mapping[str, Any], is_there: bool) -> str:
     """The text of `datapackage.json` with the page in the folder as it is now, or without one."""
-    others = [each for each in descriptor["resources"] if each["path"] != REPORT]
-    page = [_resource(folder, REPORT)] if is_there else []
-    return _as_text({**descriptor, "resources": others + page})
+    listed = {each["path"]: each for each in descriptor["resources"] if each["path"] != REPORT}
+    if is_there:
+        listed[REPORT] = _resource(folder, REPORT)
+    return _as_text({**descriptor, "resources": sorted(listed.values(), key=_place)})
+
+
+def _place(resource: Mapping[str, Any]) -> int:
+    return [*_FILES].index(resource["path"])
 
 
 def _resource(folder: Path, file: str) -> dict[str, Any]:

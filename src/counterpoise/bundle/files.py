@@ -43,6 +43,7 @@ from counterpoise.disk import (
     as_path,
     only_writer,
     plainly,
+    require_names_beside,
     standing,
     whole_folder,
     write_whole,
@@ -79,17 +80,20 @@ def write_page(release: Release, path: Path, page: Callable[[Release], str]) -> 
                 raise BundleError(f"{path} is not a release, and has no page")
             descriptor = read_json(folder / DESCRIPTOR)
             with refused(str(folder / DESCRIPTOR)):
-                is_its_own = card_of(descriptor) == json.loads(json.dumps(card))
-            if not is_its_own:
-                raise BundleError(f"{path} is another release, and this is not its page")
-            _write_text(folder / DESCRIPTOR, describe_page(folder, descriptor, is_there=False))
-            _write_text(folder / REPORT, text)
-            _write_text(folder / DESCRIPTOR, describe_page(folder, descriptor, is_there=True))
+                if card_of(descriptor) != json.loads(json.dumps(card)):
+                    raise BundleError(f"{path} is another release, and this is not its page")
+                _write_text(folder / DESCRIPTOR, describe_page(folder, descriptor, is_there=False))
+                _write_text(folder / REPORT, text)
+                _write_text(folder / DESCRIPTOR, describe_page(folder, descriptor, is_there=True))
 
 
 def check_target(path: Path, overwrite: bool) -> None:
-    """Refuse a folder that is there, unless it is a release that may be overwritten."""
+    """Refuse a folder that is there, unless it is a release that may be overwritten.
+
+    And a name so long that none is left for what is written beside it.
+    """
     with plainly(path):
+        require_names_beside(Path(os.path.realpath(path)))
         found = standing(path)
         if found.exists():
             if not overwrite:
