@@ -258,7 +258,7 @@ def test_an_existing_folder_is_kept(files, words):
         with pytest.raises(BundleError, match="exists"):
             run(*words, "--out", out, *another)
     said = run(*words, "--out", out)
-    assert f"{out} is there, of this very request: nothing was read or spent" in said
+    assert f"{out} is there, of this very request: nothing private was read or spent" in said
     assert cp.load(out).table.equals(first)
     # What is another table by now, or turned to other people, is another release.
     cp.load(out).retarget(modifier="age / 100").save(out, overwrite=True)
@@ -538,6 +538,8 @@ def test_a_run_that_was_killed_after_its_release_was_saved_ends_well_and_tidies_
         (work / "request.json").rename(work / "lock")
         (files / ".out.counterpoise-lock").touch()
         (files / "out" / "report.html").unlink()
+    with pytest.raises(BundleError, match="exists"):
+        run(*words, "--out", files / "out", "--rows", 51)
     saved = cp.load(files / "out")
     assert "of this very request" in run(*words, "--out", files / "out")
     assert sorted(os.listdir(files)) == ["out", "schema.json", "table.csv"]

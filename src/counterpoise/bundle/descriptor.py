@@ -86,7 +86,7 @@ def describe_folder(
         "title": "Synthetic table with importance weights",
         "resources": resources,
         "counterpoise": {_FORMAT: FORMAT, _GUARANTEE: guarantee(card)}
-        | {key: value for key, value in card.items() if key not in _OWN},
+        | card_of({"counterpoise": card}),
     }
     return _as_text(descriptor)
 

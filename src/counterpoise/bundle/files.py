@@ -87,6 +87,12 @@ def write_page(release: Release, path: Path, page: Callable[[Release], str]) -> 
                 _write_text(folder / DESCRIPTOR, describe_page(folder, descriptor, is_there=True))
 
 
+def has_page(folder: Path) -> bool:
+    """Whether a release has its page, and lists it."""
+    listed = read_json(folder / DESCRIPTOR)["resources"]
+    return (folder / REPORT).is_file() and any(each["path"] == REPORT for each in listed)
+
+
 def check_target(path: Path, overwrite: bool) -> None:
     """Refuse a folder that is there, unless it is a release that may be overwritten.
 
@@ -192,12 +198,6 @@ def _fill(draft: Path, release: Release, csv: bool, target: Path) -> None:
             file.chmod(0o644)
     except CounterpoiseError as error:
         raise BundleError(str(error).replace(str(draft), str(target))) from None
-
-
-def has_page(folder: Path) -> bool:
-    """Whether a release has its page, and lists it."""
-    listed = read_json(folder / DESCRIPTOR)["resources"]
-    return (folder / REPORT).is_file() and any(each["path"] == REPORT for each in listed)
 
 
 def _write_text(file: Path, text: str) -> None:

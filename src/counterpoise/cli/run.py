@@ -161,23 +161,22 @@ class Run:
         account = None if self.account is None else Account.of(self.account)
         try:
             made = load(self.out)
-            is_left = is_left_of(work, plan, made)
+            is_left = is_left_of(work, plan, made) or not is_begun(work)
         except BundleError:
             return None
-        if not is_left:
-            is_newer = table.exists() and _changed(table) > _changed(self.out / TABLE)
-            if is_newer or not is_made_by(made, asked(self.replicates, self.seed, account)):
-                return None
+        is_newer = table.exists() and _changed(table) > _changed(self.out / TABLE)
+        if is_newer or not is_made_by(made, asked(self.replicates, self.seed, account)):
+            return None
         if not self.quiet:
             click.echo(
-                f"{self.out} is there, of this very request: nothing was read or spent\n"
+                f"{self.out} is there, of this very request: nothing private was read or spent\n"
                 "hint:  --overwrite makes another, which pays again",
                 err=True,
             )
         with plainly(self.out):
             with only_writer(Path(os.path.realpath(self.out))):
-                pass
-            if is_left or not is_begun(work):
+                pass  # which has put right what was left beside it
+            if is_left:
                 discard(work)
             if not has_page(self.out):
                 with notes(self.quiet):
