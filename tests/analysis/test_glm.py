@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 
 import counterpoise as cp
 from counterpoise.errors import AnalysisError, SchemaError
-from tests.analysis.releases import make_release, repeated
+from tests.analysis.releases import SCHEMA, make_release, repeated
 
 ORACLES = {
     "gaussian": ("age ~ children + C(ward)", LinearRegression()),
@@ -169,16 +169,18 @@ def test_a_multinomial_model_predicts_the_probability_of_every_category():
     assert np.isnan(found[1]).all()
 
 
-def test_a_category_that_the_terms_separate_is_an_error():
+def test_a_target_of_one_value_is_refused_and_of_separate_categories_is_held():
     release = make_release()
     pain = pd.Series(np.where(release.table["age"] > 50, "much", "none"))
     pain[release.table["age"] > 80] = "some"
     table = release.schema.restore(release.table.assign(pain=pain))
-    with pytest.raises(AnalysisError, match="separate"):
-        cp.Release(table, release.schema, {}).glm("pain ~ age")
-    constant = release.schema.restore(release.table.assign(pain="none"))
-    with pytest.raises(AnalysisError, match="one category"):
-        cp.Release(constant, release.schema, {}).glm("pain ~ age")
+    model = cp.Release(table, release.schema, {}, release.replicates).glm("pain ~ age")
+    assert "hardly any rows tell 'some: age'" in str(model)
+    assert model["much: age"].standard_error > 2.5 / (2 * 30)  # a step is two deviations of age
+    constant = release.schema.restore(release.table.assign(pain="none", ill=True))
+    for formula in ("pain ~ age", "ill ~ age"):
+        with pytest.raises(AnalysisError, match="has one (category|value) in the synthetic rows"):
+            cp.Release(constant, release.schema, {}).glm(formula)
 
 
 def test_the_size_of_a_column_does_not_matter():
@@ -313,16 +315,16 @@ def test_without_replicates_there_are_only_naive_errors():
     assert "no replicate weights" in str(model)
 
 
-def test_a_replicate_that_does_not_converge_is_left_out_and_told():
+def test_a_replicate_of_one_outcome_is_held_and_told():
     release = make_release(replicates=6)
     # In one replicate only the healthy count, so that the odds have no maximum.
     broken = release.replicates.copy()
     broken[:, 2] *= np.where(release.table["ill"], 0.0, 1.0)
     model = cp.Release(release.table, release.schema, {}, broken).glm("ill ~ age")
-    assert "1 of 6 replicates did not converge" in model["age"].note
-    others = np.delete(release.replicates, 2, axis=1)
-    kept = cp.Release(release.table, release.schema, {}, others).glm("ill ~ age")
-    assert model["age"].standard_error == pytest.approx(kept["age"].standard_error)
+    assert "1 of 6 replicates nearly separate" in model["age"].note
+    plain = release.glm("ill ~ age")["age"].standard_error
+    # One of six, some deviations of the prior away: of 2.5 for two deviations of age.
+    assert plain < model["age"].standard_error < 2.5 / (2 * 25)
 
 
 @pytest.mark.parametrize("healthy", [True, False])
@@ -342,13 +344,95 @@ def test_a_replicate_that_runs_away_is_held_by_a_weak_prior_and_told(healthy: bo
     assert model["age"].standard_error == pytest.approx(plain["age"].standard_error, rel=0.5)
 
 
-def test_separated_values_are_an_error_that_names_the_term():
+def test_separated_values_are_held_by_a_prior_that_names_the_term():
     release = make_release()
     table = release.table.assign(ill=release.table["age"] > 50)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(AnalysisError, match="because 'age' separates the target"):
-            cp.Release(table, release.schema, {}).glm("ill ~ age")
+        model = cp.Release(table, release.schema, {}, release.replicates).glm("ill ~ age")
+    assert "hardly any rows tell 'age', held by a prior of deviation 2.5 a step" in str(model)
+    low, high = model["age"].interval()
+    assert 0 < low and high - low > 4 * 2.5 / (2 * 30)
+
+
+def with_ward(release, places, ill=None, weight=None):
+    """The release with some rows in the closed ward, with outcomes or weights of their own."""
+    table = release.table.copy()
+    table.loc[places, "ward"] = "closed"
+    if ill is not None:
+        table.loc[places, "ill"] = ill
+    if weight is not None:
+        table.loc[places, "weight"] = weight
+    return cp.Release(table, release.schema, {}, release.replicates)
+
+
+CASES = [
+    ({"ill": False}, "ill ~ age + ward", "auto"),  # nobody is ill there
+    ({"weight": 0.0}, "ill ~ age + ward", "auto"),  # nobody counts
+    ({"weight": 0.0}, "dose ~ age + ward", "auto"),
+    ({"weight": 0.0}, "children ~ age + ward", "poisson"),
+    ({"ill": False}, "dose ~ age + ill * ward", "auto"),  # no combination of the two
+]
+
+
+@pytest.mark.parametrize(("change", "formula", "family"), CASES)
+def test_a_rare_category_is_held_by_a_weak_prior_and_the_rest_is_as_it_was(change, formula, family):
+    release = make_release(600, replicates=30)
+    places = np.arange(600) % 97 == 3
+    model = with_ward(release, places, **change).glm(formula, family)
+    # That of the other rows alone, with the same weights.
+    others = cp.Release(
+        release.table[~places].reset_index(drop=True), SCHEMA, {}, release.replicates[~places]
+    ).glm(formula, family)
+    term = "ill:ward[T.closed]" if "*" in formula else "ward[T.closed]"
+    assert f"hardly any rows tell '{term}'" in model[term].note
+    low, high = model[term].interval()
+    step = 2.5 * (model_unit(release) if "dose" in formula else 1.0)
+    assert low < 0 < high and 3.9 * step < high - low < 6 * step
+    for each in others.keys():
+        assert model[each].note == others[each].note
+        # Nearly: where the rows of the ward count, they have an age and outcomes of their own.
+        error = others[each].standard_error
+        assert model[each].value == pytest.approx(others[each].value, abs=0.5 * error)
+        assert model[each].standard_error == pytest.approx(error, rel=0.2)
+    assert np.isfinite(model.covariance.to_numpy()).all() and np.isfinite(model.naive_errors).all()
+
+
+def model_unit(release):
+    """The deviation of a dose, in which a step of a linear model counts."""
+    known = release.table["dose"].notna()
+    dose, weight = release.table["dose"][known], release.weights[known]
+    return np.sqrt(np.cov(dose, aweights=weight))
+
+
+def test_where_the_first_category_is_rare_all_are_as_wide_and_it_is_named():
+    release = make_release(600, replicates=30)
+    places = np.arange(600) % 97 == 3
+    schema = SCHEMA.replace(cp.Column.categorical("ward", ["closed", "surgery", "medicine"]))
+    made = with_ward(release, places, ill=False)
+    table = schema.restore(made.table).assign(weight=made.weights)
+    model = cp.Release(table, schema, {}, made.replicates).glm("ill ~ age + ward")
+    for ward in ("surgery", "medicine"):
+        low, high = model[f"ward[T.{ward}]"].interval()
+        assert low < 0 < high and high - low > 3.9 * 2.5
+    assert "compare with others than 'closed' of 'ward'" in model["ward[T.surgery]"].note
+    # What tells the other two apart is told as well as ever.
+    tellers = np.array([0.0, 0.0, 1.0, -1.0])
+    names = ["Intercept", "age", "ward[T.medicine]", "ward[T.surgery]"]
+    variance = tellers @ model.covariance.loc[names, names].to_numpy() @ tellers
+    plain = made.glm("ill ~ age + ward")["ward[T.medicine]"].standard_error
+    assert np.sqrt(variance) == pytest.approx(plain, rel=0.2)
+
+
+def test_a_rare_category_of_the_target_is_held():
+    release = make_release(600, replicates=20)
+    places = np.flatnonzero(release.table["ill"])[:4]
+    model = with_ward(release, places).glm("ward ~ age + ill")
+    assert "hardly any rows tell 'closed: ill'" in model["closed: ill"].note
+    assert "hardly any" not in model["medicine: ill"].note
+    low, high = model["closed: ill"].interval()
+    assert high - low > 3.9 * 2.5
+    assert "did not converge" not in str(model)
 
 
 @pytest.mark.parametrize(

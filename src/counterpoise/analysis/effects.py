@@ -10,22 +10,24 @@ with next to no chance to be in one of the arms are counted, and too many are re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from counterpoise.analysis.asked import effect_was_asked
-from counterpoise.analysis.coefficients import supports_of
+from counterpoise.analysis.coefficients import steps_of, supports_of
 from counterpoise.analysis.replication import Design
 from counterpoise.analysis.result import Estimate, estimate, joined, of_kept_rows
 from counterpoise.analysis.support import MEASURED, NEVER, Measured, worst
+from counterpoise.analysis.weak_prior import Doubt, Fit, fit, hold, rank_of, said_of
 from counterpoise.errors import AnalysisError
 from counterpoise.formulas.effects import OVERLAP, augmented_score, beyond_overlap
 from counterpoise.formulas.families import coded_targets
-from counterpoise.formulas.likelihood import FAMILIES, Numeric, maximise
-from counterpoise.formulas.matrices import read_formula
+from counterpoise.formulas.likelihood import FAMILIES, Family, Numeric, maximise
+from counterpoise.formulas.matrices import Matrices, read_formula
 from counterpoise.formulas.questions import Question
+from counterpoise.formulas.row_sums import triangle
 from counterpoise.schema.expression_trees import Name, written
 
 if TYPE_CHECKING:
@@ -64,10 +66,9 @@ def effect(release: Release, treatment: str, outcome: str, given: str) -> Estima
     t = arms.target
     if not 0 < t.sum() < len(t):
         raise AnalysisError(f"effect: all synthetic rows are in one arm of {treatment!r}")
-    y = outcomes.target
-    found = _Fits(arms.features, t, outcomes.features, y, family)
-    results = np.array([found.value(each[rows]) for each in design.each()])
-    part = found.beyond(design.weights[rows])
+    found = _Fits.of(arms, outcomes, FAMILIES[family], design.weights[rows], design.part)
+    results = np.array([found.value(each[rows], place) for place, each in enumerate(design.each())])
+    part = found.beyond_overlap
     if part > TOO_MANY:
         raise AnalysisError(
             f"effect: {part:.0%} of the rows have a chance below {OVERLAP[0]:.0%} to be in one of "
@@ -77,7 +78,8 @@ def effect(release: Release, treatment: str, outcome: str, given: str) -> Estima
     note = ""
     if part >= NOTABLE:
         note = f"{part:.0%} of the rows have next to no chance to be in one of the arms"
-    found_effect = estimate(design.whole_way(results), note=note)
+    note = joined(note, said_of(found.untold) if found.untold else "")
+    found_effect = estimate(design.whole_way(results), note=note, beyond=found.doubt)
     support = _support(release, question, table, coded)
     if support == NEVER:
         # Nothing in the release knows of the effect, and the replicates know nothing of that.
@@ -101,54 +103,110 @@ def _support(release: Release, question: Question, table: Any, coded: Sequence[s
     return worst(supports_of(Measured.of_release(release), read, layout).supports)
 
 
-class _Fits:
-    """The regressions of an effect, each fit the start of the next."""
+@dataclass(frozen=True, eq=False)
+class _Regression:
+    """A regression of one arm's rows, or of all, as it was fitted with the weights."""
 
-    def __init__(self, z: np.ndarray, t: np.ndarray, x: np.ndarray, y: np.ndarray, family: str):
-        self.z, self.t, self.x, self.y = (_scaled(z), t, _scaled(x), y)
-        self.arm = Numeric(self.z, t, FAMILIES["binomial"])
-        self.outcome = Numeric(self.x, y, FAMILIES[family])
-        self.starts: dict[str, np.ndarray] = {}
+    likelihood: Numeric
+    arm: np.ndarray  # one where a row counts
+    made: Fit
+    doubt: Doubt
+    untold: tuple[str, ...]
 
-    def value(self, weights: np.ndarray) -> float:
-        """The effect with these weights; NaN where a regression has no maximum."""
-        fitted = self._all(weights)
-        if fitted is None:
-            if not self.starts:
-                raise AnalysisError(
-                    "effect: a regression does not converge, because its terms separate the "
-                    "arms or the outcomes; leave out a term"
-                )
-            return float("nan")
-        score = augmented_score(self.t, self.y, *fitted)
-        return float(weights @ score / weights.sum())
+    @classmethod
+    def of(
+        cls, made: Matrices, family: Family, arm: np.ndarray, weights: np.ndarray, part: float
+    ) -> _Regression:
+        """The regression on the rows of an arm; replicates go a part of the way."""
+        x, own = _scaled(made.features), weights * arm
+        steps, varies = steps_of(x, weights), x.min(axis=0) < x.max(axis=0)
+        if family.has_dispersion:
+            # In standard deviations of the outcome.
+            steps = steps / (float(steps_of(made.target[:, None], weights)[0]) / 2)
+        likelihood = Numeric(x, made.target, family)
+        can_tell = rank_of(triangle(x, np.sqrt(own)))[0] == x.shape[1]
+        found = fit(likelihood, own, steps, varies, can_tell)
+        if found is None:
+            raise AnalysisError("effect: a regression does not converge; leave out a term")
+        dispersion = likelihood.dispersion(likelihood.predictor(found.beta), own)
+        untold = tuple(made.terms[place] for place in found.untold(steps))
+        doubt = Doubt(steps, varies, dispersion, part)
+        return cls(likelihood, arm, found, doubt, untold)
 
-    def beyond(self, weights: np.ndarray) -> float:
-        """The weighted part of the rows that lack overlap."""
-        fitted = self._all(weights)
-        assert fitted is not None
-        return float(weights @ beyond_overlap(fitted[0]) / weights.sum())
-
-    def _all(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        made: list[np.ndarray] = []
-        fits = (
-            ("arm", self.arm, weights),
-            ("without", self.outcome, weights * (1 - self.t)),
-            ("with", self.outcome, weights * self.t),
-        )
-        for name, likelihood, own in fits:
-            start = self.starts.get(name)
-            beta = maximise(likelihood, own, likelihood.start(own) if start is None else start)
+    def means(self, weights: np.ndarray | None = None, replicate: int = 0) -> np.ndarray:
+        """The means of all rows with the weights, or with others; NaN where there are none."""
+        beta: np.ndarray | None = self.made.beta
+        if weights is not None:
+            own = weights * self.arm
+            beta = maximise(self.made.likelihood, own, self.made.beta)
             if beta is None:
-                return None
-            if start is None and name == "with":
-                self.starts = {"arm": made[0], "without": made[1], "with": beta}
-            made.append(beta)
-        return (
-            self.arm.family.mean(self.z @ made[0]),
-            self.outcome.family.mean(self.x @ made[1]),
-            self.outcome.family.mean(self.x @ made[2]),
+                beta = hold(self.made, own, replace(self.doubt, replicate=replicate))
+        if beta is None:
+            return np.full(len(self.arm), np.nan)
+        return self.likelihood.family.mean(self.likelihood.predictor(beta))
+
+    def moved(self, slopes: np.ndarray) -> np.ndarray:
+        """How much a sum moves for each prior, of so much for each row's mean."""
+        # d mu / d eta = V(mu) for a canonical link
+        slopes = slopes * self.likelihood.family.variance(self.means())
+        return np.asarray((slopes @ self.likelihood.x) @ self.made.moves)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fits:
+    """The regressions of an effect: of the treatment, and of the outcome in each arm."""
+
+    treated: _Regression
+    without: _Regression
+    with_: _Regression
+    t: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(
+        cls, arms: Matrices, outcomes: Matrices, family: Family, weights: np.ndarray, part: float
+    ) -> _Fits:
+        """All three, fitted with the weights."""
+        t = arms.target
+        return cls(
+            _Regression.of(arms, FAMILIES["binomial"], np.ones(len(t)), weights, part),
+            _Regression.of(outcomes, family, 1 - t, weights, part),
+            _Regression.of(outcomes, family, t, weights, part),
+            t,
+            outcomes.target,
+            weights,
         )
+
+    def value(self, weights: np.ndarray, replicate: int) -> float:
+        """The effect with other weights; NaN where there is none."""
+        regressions = self.treated, self.without, self.with_
+        means = (each.means(weights, replicate) for each in regressions)
+        return float(weights @ augmented_score(self.t, self.y, *means) / weights.sum())
+
+    @property
+    def beyond_overlap(self) -> float:
+        """The weighted part of the rows that lack overlap."""
+        return float(self.weights @ beyond_overlap(self.treated.means()) / self.weights.sum())
+
+    @property
+    def doubt(self) -> float:
+        """The standard error of the effect by what priors hold in the outcome's regressions.
+
+        An error of the treatment's regression has no part in it to first order.
+        """
+        each, chance = self.weights / self.weights.sum(), np.clip(self.treated.means(), *OVERLAP)
+        moved = (
+            self.with_.moved(each * (1 - self.t / chance)),
+            self.without.moved(each * (1 - (1 - self.t) / (1 - chance))),
+        )
+        return float(np.linalg.norm(np.concatenate(moved)))
+
+    @property
+    def untold(self) -> list[str]:
+        """The terms that a prior holds in any of the regressions."""
+        regressions = self.treated, self.without, self.with_
+        return list(dict.fromkeys(name for each in regressions for name in each.untold))
 
 
 def _scaled(x: np.ndarray) -> np.ndarray:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy import linalg
 from threadpoolctl import threadpool_limits
 
 from counterpoise.analysis.asked import was_asked
@@ -26,17 +25,18 @@ from counterpoise.analysis.coefficients import (
     supports_of,
     widened,
 )
-from counterpoise.analysis.replicate_fits import LOOSE, RUN_AWAY, fit_replicates, hold_back
+from counterpoise.analysis.features import features_of
+from counterpoise.analysis.replicate_fits import fit_replicates
 from counterpoise.analysis.replication import Design, covariance
 from counterpoise.analysis.result import LEVEL, Estimate, Estimates, counting, estimate, joined
 from counterpoise.analysis.support import Measured
 from counterpoise.analysis.text import aligned, show
+from counterpoise.analysis.weak_prior import LOOSE, Fit, fit, hold_back, rank_of, said_of
 from counterpoise.arguments import real_number
 from counterpoise.errors import AnalysisError
 from counterpoise.formulas.families import MULTINOMIAL, choose_family, coded_targets, usual_family
 from counterpoise.formulas.likelihood import (
     FAMILIES,
-    Drawn,
     Family,
     Likelihood,
     Multinomial,
@@ -49,9 +49,6 @@ from counterpoise.formulas.row_sums import triangle
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
-
-# So many terms are named that have no finite coefficient.
-NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -179,24 +176,17 @@ def glm(
     needed = release.read(*sorted({*read.targets, *read.used}))
     made = read.matrices(needed, coded=coded_targets(release.schema, read.targets, chosen))
     x, rows = made.features, made.rows
-    _check_rank(x, design.weights[rows], list(made.terms))
+    can_tell = _has_full_rank(made, design.weights[rows])
     own_steps, varied = steps_of(x, design.weights[rows]), x.min(axis=0) < x.max(axis=0)
     # Terms of one size, so that Newton's equations are well conditioned; in place, as the matrix
     # of a large release is most of what is held.
     sizes = np.sqrt(np.einsum("ij,ij->j", x, x) / len(x))
-    x /= sizes
-    likelihood: Likelihood
-    terms = list(made.terms)
-    categories: tuple[Any, ...] = ()
+    x /= np.where(sizes > 0, sizes, 1.0)
+    likelihood, categories = _likelihood(read, made, chosen)
+    terms, equations = list(made.terms), max(1, len(categories) - 1)
     if chosen == MULTINOMIAL:
-        codes, categories = _categories(read, made)
-        likelihood = Multinomial(x, codes, len(categories))
         terms = [f"{label}: {term}" for label in categories[1:] for term in made.terms]
-        sizes = np.tile(sizes, len(categories) - 1)
-    else:
-        likelihood = Numeric(x, _target(made, FAMILIES[chosen]), FAMILIES[chosen])
-        categories = _named_values(read, chosen)
-    equations = max(1, len(categories) - 1)
+    sizes = np.tile(np.where(sizes > 0, sizes, 1.0), equations)
     steps, unit = np.tile(own_steps, equations) / sizes, 1.0
     if chosen == "gaussian":
         unit = float(steps_of(made.target[:, None], design.weights[rows])[0]) / 2
@@ -204,44 +194,57 @@ def glm(
     varies = np.tile(varied, equations)
     # Many small products: threads would wait for each other longer than they work.
     with threadpool_limits(1, "blas"):
-        results, information, dispersion, note = _fit_all(
-            likelihood, design, rows, np.where(varies, steps / unit, 0.0), terms
-        )
-    naive = np.sqrt(dispersion * np.diag(np.linalg.inv(information)))
+        fitted = _fit_all(likelihood, design, rows, steps / unit, varies, can_tell)
     asked = was_asked(release, read, chosen, usual_family(release.schema, read.targets))
     supports = supports_of(Measured.of_release(release), read, made.recipe.layout, asked)
     supports = supports.tiled(equations)
-    moves = ignorance(supports, steps / unit, information, prior_deviation)
-    results = design.whole_way(results / sizes[:, None])
-    naive, moves = naive / sizes, moves / sizes[:, None]
-    extra = moves @ moves.T
+    moves = ignorance(supports, steps / unit, fitted.information, prior_deviation)
+    moves = moves / sizes[:, None]
+    lent = fitted.whole.moves / sizes[:, None]
+    results = design.whole_way(fitted.results / sizes[:, None])
+    untold = fitted.whole.untold(steps / unit).tolist()
+    notes = _notes(untold, terms, made, fitted.note)
+    members = (
+        widened(estimate(line, note=note, beyond=doubt), support, float(more), prior_deviation)
+        for line, note, doubt, support, more in zip(
+            results, notes, _lengths(lent), supports.supports, _lengths(moves), strict=True
+        )
+    )
+    index = pd.Index(terms, name="term")
+    extra = moves @ moves.T + lent @ lent.T
     return Glm(
         formula=formula,
         family=chosen,
         coefficients=counting(
-            release,
-            Estimates(
-                ("term",),
-                tuple((term,) for term in terms),
-                tuple(
-                    widened(estimate(line, note=note), support, float(more), prior_deviation)
-                    for line, support, more in zip(
-                        results, supports.supports, np.sqrt(np.diag(extra)), strict=True
-                    )
-                ),
-            ),
+            release, Estimates(("term",), tuple((term,) for term in terms), tuple(members))
         ),
         covariance=(
             pd.DataFrame(covariance(results) + extra, index=terms, columns=terms)
             if design.count
             else None
         ),
-        naive_errors=pd.Series(naive, index=pd.Index(terms, name="term")),
+        naive_errors=pd.Series(fitted.naive_errors / sizes, index=index),
         rows=len(rows),
         left_out=release.rows - len(rows),
         recipe=made.recipe,
         categories=categories,
     )
+
+
+def _likelihood(
+    read: ReadFormula, made: Matrices, family: str
+) -> tuple[Likelihood, tuple[Any, ...]]:
+    """The likelihood of a family, and the categories that its target has names for."""
+    if family == MULTINOMIAL:
+        codes, categories = _categories(read, made)
+        return Multinomial(made.features, codes, len(categories)), categories
+    y = _target(made, FAMILIES[family])
+    return Numeric(made.features, y, FAMILIES[family]), _named_values(read, family)
+
+
+def _lengths(moves: np.ndarray) -> list[float]:
+    """The deviation of each coefficient by what may move it."""
+    return [float(each) for each in np.linalg.norm(moves, axis=1)]
 
 
 def _categories(read: ReadFormula, made: Matrices) -> tuple[np.ndarray, tuple[Any, ...]]:
@@ -273,22 +276,53 @@ def _target(made: Matrices, family: Family) -> np.ndarray:
             f"family: the {family.name} family needs a target between {family.lowest:g} and "
             f"{family.highest:g}"
         )
+    # At the end of what is possible, where the mean of the family never is.
+    if y.min() == y.max() and y.min() in (family.lowest, family.highest):
+        raise AnalysisError("formula: the target has one value in the synthetic rows")
     return y
 
 
-def _check_rank(x: np.ndarray, weights: np.ndarray, terms: list[str]) -> None:
+def _has_full_rank(made: Matrices, weights: np.ndarray) -> bool:
+    """Whether the rows tell all terms apart; numbers that they do not are refused.
+
+    Categories that they do not may be too rare for that, and are held by a prior.
+    """
     # The triangle has the norms and the products of the rows' columns, and is as good as they are.
-    scaled = triangle(x, np.sqrt(weights))
-    norms = np.linalg.norm(scaled, axis=0)
-    found, order = linalg.qr(scaled / np.where(norms > 0, norms, 1), mode="r", pivoting=True)
-    diagonal = np.abs(np.diag(found))
-    # Pivoting puts the terms that add nothing to those before them last.
-    rank = int((diagonal > 1e-9).sum())
-    if rank < len(terms):
-        extra = ", ".join(repr(terms[place]) for place in order[rank:])
+    found = triangle(made.features, np.sqrt(weights))
+    of_numbers = [
+        place
+        for place, feature in enumerate(features_of(made.recipe.layout))
+        if not feature.categories and not _is_binary(made.features[:, place])
+    ]
+    rank, order = rank_of(found[:, of_numbers])
+    if rank < len(of_numbers):
+        extra = ", ".join(repr(made.terms[of_numbers[place]]) for place in order[rank:])
         raise AnalysisError(
             f"formula: {extra} cannot be told apart from the other terms; leave them out"
         )
+    return rank_of(found)[0] == len(made.terms)
+
+
+def _is_binary(x: np.ndarray) -> bool:
+    """Whether a feature has two values, as categories and true and false have."""
+    low, high = x.min(), x.max()
+    return bool(low < high and ((x == low) | (x == high)).all())
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """All fits of a model: `results` are coefficients x (2 + R)."""
+
+    whole: Fit
+    results: np.ndarray
+    information: np.ndarray
+    dispersion: float  # so that Var(beta) = phi information^-1
+    note: str
+
+    @property
+    def naive_errors(self) -> np.ndarray:
+        """Standard errors if the synthetic rows were people."""
+        return np.asarray(np.sqrt(self.dispersion * np.diag(np.linalg.inv(self.information))))
 
 
 def _fit_all(
@@ -296,46 +330,51 @@ def _fit_all(
     design: Design,
     rows: np.ndarray,
     steps: np.ndarray,
-    terms: Sequence[str],
-) -> tuple[np.ndarray, np.ndarray, float, str]:
-    """Coefficients with each weighting (coefficients x (2 + R)), and at the full one the rest.
-
-    That is the information, the dispersion, so that Var(beta) = phi information^-1, and a note.
-    """
+    varies: np.ndarray,
+    can_tell: bool,
+) -> _Fitted:
+    """The coefficients with each weighting, held by a weak prior where the rows do not tell."""
     weights = design.weights[rows]
-    beta = maximise(likelihood, weights, likelihood.start(weights))
-    if beta is None:
-        which = _separating(likelihood, weights, steps, terms)
+    whole = fit(likelihood, weights, steps, varies, can_tell)
+    if whole is None:
         raise AnalysisError(
-            f"formula: the fit does not converge, because {which} the target's "
-            "values, or nearly so; leave out a term, join a rare category with another, or "
-            "use release.fit with a penalised model"
+            "formula: the fit does not converge; leave out a term, or use release.fit with a "
+            "penalised model"
         )
+    beta, likelihood = whole.beta, whole.likelihood
     unweighted = maximise(likelihood, np.ones(len(rows)), beta)
     eta = likelihood.predictor(beta)
     dispersion = float(likelihood.dispersion(eta, weights))
-    fitted = fit_replicates(likelihood, design, rows, beta)
-    replicates, held = hold_back(fitted, likelihood, design, rows, beta, steps, dispersion)
+    replicates, held = hold_back(
+        fit_replicates(likelihood, design, rows, beta),
+        *(whole, design, rows, steps, varies, dispersion),
+    )
     undefined = np.full(len(beta), np.nan)
     found = [beta, unweighted, *replicates]
     results = np.array([undefined if each is None else each for each in found]).T
-    note = _said_of_replicates(sum(each is None for each in replicates), held, len(replicates))
-    return results, likelihood.information(eta, weights), dispersion, note
+    failed = sum(each is None for each in replicates)
+    note = _said_of_replicates(failed, held, len(replicates))
+    return _Fitted(whole, results, likelihood.information(eta, weights), dispersion, note)
 
 
-def _separating(
-    likelihood: Likelihood, weights: np.ndarray, steps: np.ndarray, terms: Sequence[str]
-) -> str:
-    """Which terms have no finite coefficient, as the beginning of a clause."""
-    zero = np.zeros(len(terms))
-    # So weak a prior leaves in place what has a maximum, and stops the rest far out.
-    found = maximise(Drawn(likelihood, zero, (steps / (4 * LOOSE)) ** 2), weights, zero)
-    far = [] if found is None else np.flatnonzero(np.abs(found) * steps > RUN_AWAY).tolist()
-    if not far:
-        return "the terms separate"
-    names = ", ".join(repr(terms[place]) for place in far[:NAMED])
-    more = f" and {len(far) - NAMED} more" if len(far) > NAMED else ""
-    return f"{names}{more} {'separates' if len(far) == 1 else 'separate'}"
+def _notes(untold: list[int], terms: Sequence[str], made: Matrices, others: str) -> list[str]:
+    """A note for every coefficient: of all of them, and of those that the rows do not tell."""
+    if not untold:
+        return [others] * len(terms)
+    features = features_of(made.recipe.layout)
+    own = [features[place % len(features)] for place in untold]
+    named = [terms[place] for place, each in zip(untold, own, strict=True) if each.factors]
+    said = said_of(named)
+    # Where the intercept is not told either, it is the categories that others are compared with.
+    bases = {
+        f"{category!r} of {column!r}"
+        for each in own
+        for column, category in each.categories[1:2]
+        if len(named) < len(untold)
+    }
+    if bases:
+        said += f": compare with others than {', '.join(sorted(bases))}"
+    return [joined(others, said) if place in untold else others for place in range(len(terms))]
 
 
 def _said_of_replicates(failed: int, held: int, count: int) -> str:

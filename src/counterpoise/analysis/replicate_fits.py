@@ -8,14 +8,6 @@ over rows are taken for all replicates together, a block of rows that fits into 
 each of which is one product of matrices. The first step starts from the same coefficients for all,
 so that mu and v are worked out once. A replicate that moves so far that a step has to be searched
 along, and a model of categories, is fitted by itself.
-
-Where few rows have a term, a replicate may have hardly any of them, or only some with the same
-outcome: then its coefficient runs away to where there is no maximum, and one such replicate would
-be all of the variance; or there is none to be found at all. Such replicates are fitted again with
-a weak prior, normal around the released coefficients with a deviation of 2.5 for a step of a term
-(A. Gelman and others, "A weakly informative default prior distribution for logistic and other
-regression models", 2008). Its centre is drawn from the same law, so that a replicate that knows
-nothing of a coefficient shows that much doubt, not none and not without end.
 """
 
 from __future__ import annotations
@@ -34,11 +26,6 @@ from counterpoise.formulas.likelihood import (
     maximise,
 )
 
-# The deviation of the prior for a step of a term, and from how many of them on a replicate has run
-# away, both in units of the link.
-LOOSE = 2.5
-RUN_AWAY = 2 * LOOSE
-
 
 def fit_replicates(
     likelihood: Likelihood, design: Design, rows: np.ndarray, start: np.ndarray
@@ -53,8 +40,10 @@ def fit_replicates(
     >>> [float(each[0]) for each in fit_replicates(likelihood, design, np.arange(2), np.zeros(1))]
     [1.5, 1.0]
     """
-    if isinstance(likelihood, Numeric):
-        found, alone = _fit_together(likelihood, design, rows, start)
+    inner = likelihood.inner if isinstance(likelihood, Drawn) else likelihood
+    if isinstance(inner, Numeric):
+        prior = likelihood if isinstance(likelihood, Drawn) else None
+        found, alone = _fit_together(inner, prior, design, rows, start)
     else:
         found, alone = [None] * design.count, list(range(design.count))
     for replicate in alone:
@@ -62,37 +51,12 @@ def fit_replicates(
     return found
 
 
-def hold_back(
-    found: list[np.ndarray | None],
-    likelihood: Likelihood,
+def _fit_together(
+    likelihood: Numeric,
+    prior: Drawn | None,
     design: Design,
     rows: np.ndarray,
     start: np.ndarray,
-    steps: np.ndarray,
-    dispersion: float,
-) -> tuple[list[np.ndarray | None], int]:
-    """The coefficients, those that ran away from `start` fitted again, and how many these are.
-
-    `steps` are what a coefficient of one does to the link by a step of its term, zero where there
-    is no prior, as for the intercept.
-    """
-    # Of replicates that go a part of the way, all of it is that part.
-    precisions = dispersion * (steps / (design.part * LOOSE)) ** 2
-    deviations = np.divide(design.part * LOOSE, steps, out=np.zeros(len(steps)), where=steps > 0)
-    held, count = list(found), 0
-    for replicate, each in enumerate(found):
-        if each is not None and (np.abs(each - start) * steps).max() <= design.part * RUN_AWAY:
-            continue
-        # The same for a replicate every time.
-        centre = start + deviations * np.random.default_rng(replicate).normal(size=len(start))
-        drawn = Drawn(likelihood, centre, precisions)
-        held[replicate] = maximise(drawn, design.replicate(replicate)[rows], start)
-        count += held[replicate] is not None
-    return held, count
-
-
-def _fit_together(
-    likelihood: Numeric, design: Design, rows: np.ndarray, start: np.ndarray
 ) -> tuple[list[np.ndarray | None], list[int]]:
     """The coefficients that were found, and which replicates are to be fitted by themselves."""
     found: list[np.ndarray | None] = [None] * design.count
@@ -103,6 +67,9 @@ def _fit_together(
         if not len(moving):
             break
         slopes, informations = _derivatives(likelihood, design, rows, moving, betas)
+        if prior is not None:
+            slopes -= prior.precisions * (betas - prior.centre)
+            informations += np.diag(prior.precisions)
         steps = np.full(slopes.shape, np.nan)
         for place, (slope, information) in enumerate(zip(slopes, informations, strict=True)):
             try:
