@@ -196,6 +196,25 @@ def test_contradictory_margins_are_refused_with_by_how_much():
     assert limit.weights == pytest.approx([0, 1.2, 1.8], abs=1e-9)
 
 
+def test_a_category_that_is_not_stated_and_that_nobody_has_is_left_out():
+    release = make_release(800)
+    table, weights = release.table.copy(), release.weights.copy()
+    # Rows that the noise made, some of them with weight in a replicate alone.
+    table.loc[:4, "ward"], weights[:3], weights[3:5] = "closed", 0.5, 0.0
+    made = cp.Release(table.assign(weight=weights), SCHEMA, {}, release.replicates)
+    stated = {"surgery": 0.3, "medicine": 0.7}
+    after = made.retarget({"ward": stated})
+    assert after.weights == pytest.approx(made.retarget({"ward": stated | {"closed": 0}}).weights)
+    for column in every_column(after):
+        assert (column[:5] == 0).all()
+    both = {(ward, ill): share / 2 for ward, share in stated.items() for ill in (True, False)}
+    assert (made.retarget({("ward", "ill"): both}).weights[:5] == 0).all()
+    table.loc[:20, "ward"], weights[:20] = "closed", 1.0
+    many = cp.Release(table.assign(weight=weights), SCHEMA, {}, release.replicates)
+    with pytest.raises(AnalysisError, match="states no share for closed"):
+        many.retarget({"ward": stated})
+
+
 def test_a_share_of_zero_leaves_rows_out():
     after = make_release(400).retarget({"ward": {"surgery": 0, "medicine": 1}})
     surgery = (after.table["ward"] == "surgery").to_numpy()

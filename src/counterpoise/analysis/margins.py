@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 # Shares that add up to one but for this were rounded by the computer, not by the office.
 ROUNDING = 1e-6
 
+# A category that is not stated has a share of zero where rows of less than this part of the weight
+# have it, as noise gives to one that nobody has; a round number, not studied. More is an oversight.
+UNSTATED = 0.01
+
 Part = Any  # a category, an Interval, or None for null
 
 
@@ -82,9 +86,10 @@ class Margin:
         cells = [_written(release, self.columns, cell) for cell in self.cells]
         return {"columns": list(self.columns), "cells": cells, "shares": list(self.shares)}
 
-    def condition(self, release: Release, used: np.ndarray) -> Condition:
-        """What it asks of a release's rows; `used` are those with some weight."""
+    def condition(self, release: Release, weights: np.ndarray, used: np.ndarray) -> Condition:
+        """What it asks of rows with these weights; `used` are those with some in any replicate."""
         states_null = any(None in cell for cell in self.cells)
+        unnamed = np.zeros(len(used), bool)
         rows: np.ndarray = np.zeros(len(used), dtype=np.int64)
         is_null = np.zeros(len(used), bool)
         places: np.ndarray = np.zeros(len(self.cells), dtype=np.int64)
@@ -92,13 +97,17 @@ class Margin:
             parts = list(dict.fromkeys(cell[place] for cell in self.cells))
             own, nulls = _part_codes(release, name, parts)
             is_null |= nulls
+            unnamed |= (own < 0) & ~nulls & (not one_column(release, name).is_numeric)
             rows = np.where((rows < 0) | (own < 0), -1, rows * len(parts) + own)
             places = places * len(parts) + [parts.index(cell[place]) for cell in self.cells]
         order = np.argsort(places)
         at = np.minimum(np.searchsorted(places, rows, sorter=order), len(places) - 1)
         cell_of = np.where(places[order][at] == rows, order[at], -1)
         counts = np.ones(len(used), bool) if states_null else ~is_null
-        outside = np.flatnonzero(used & counts & (cell_of < 0))
+        unnamed &= counts
+        if weights[unnamed].sum() >= UNSTATED * weights.sum():
+            unnamed[:] = False
+        outside = np.flatnonzero(used & counts & (cell_of < 0) & ~unnamed)
         if len(outside):
             row = release.table.iloc[int(outside[0])]
             values = [None if pd.isna(row[name]) else row[name] for name in self.columns]
@@ -115,7 +124,7 @@ class Margin:
             keys=coded + 1,
             targets=shares,
             counts=counts,
-            zero=(coded >= 0) & np.isin(coded, np.flatnonzero(shares == 0)),
+            zero=unnamed | ((coded >= 0) & np.isin(coded, np.flatnonzero(shares == 0))),
         )
 
 
@@ -143,7 +152,7 @@ class Mean:
             return value
         return str(Scale(column.kind).value(value).isoformat())
 
-    def condition(self, release: Release, used: np.ndarray) -> Condition:
+    def condition(self, release: Release, weights: np.ndarray, used: np.ndarray) -> Condition:
         """What it asks of a release's rows: a mean of zero of the distance from it."""
         found = numbers(release, self.columns[0])
         distances = np.where(found.present, found.values - self.value, 0.0)

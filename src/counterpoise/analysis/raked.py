@@ -55,7 +55,7 @@ class Raking:
 def raked(release: Release, step: Raking, found: Weighed) -> tuple[Weighed, list[Any]]:
     """All weights raked to the margins; and the shares, or the mean, that the weight had before."""
     used = (found.weights > 0) | (found.replicates > 0).any(axis=1)
-    task = _Task.of([each.condition(release, used) for each in step.margins])
+    task = _Task.of([each.condition(release, found.weights, used) for each in step.margins])
     before = [
         margin.written(release, float(own[0])) if isinstance(margin, Mean) else own.tolist()
         for margin, own in (

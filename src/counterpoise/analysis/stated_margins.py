@@ -3,7 +3,8 @@
     {"sex": {"F": 0.51, "M": 0.49}, "age": {(0, 18): 0.2, (18, 65): 0.6, (65, None): 0.2},
      ("sex", "region"): {("F", "north"): 0.3, ...}, "income": 41_300, "smoker": 0.18}
 
-A table has a share for every category, interval or combination that rows have; 0 leaves rows out.
+A table has a share for every category, interval or combination that rows have; 0 leaves rows out,
+and a category that next to no rows have and that is not named has 0.
 A number is a column's mean, and of true and false the share of true. Shares add up to one. Whole
 numbers that add up to more are numbers of people, and say how large the target is. A key of None
 states the share of null. A list has the same in the form of the card.
