@@ -8,6 +8,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 
 import counterpoise as cp
 from counterpoise.errors import AnalysisError, SchemaError
+from counterpoise.formulas import row_sums
 from tests.analysis.releases import SCHEMA, make_release, repeated
 
 ORACLES = {
@@ -155,6 +156,21 @@ def test_a_multinomial_model_of_two_categories_is_the_binomial_one():
     assert "compared" not in str(release.glm("ill ~ age"))
 
 
+def test_rows_that_are_alike_are_added_up_and_the_model_is_that_of_all():
+    release = make_release()
+    few, other = release.table.assign(age=release.table["age"] // 25), np.arange(300) / 300
+    model = cp.Release(few, SCHEMA, {}, release.replicates).glm("ill ~ age + ward")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("counterpoise.analysis.glm.alike", lambda y, x: None)
+        whole = cp.Release(few, SCHEMA, {}, release.replicates).glm("ill ~ age + ward")
+    pd.testing.assert_frame_equal(model.to_frame(), whole.to_frame(), rtol=1e-6)
+    pd.testing.assert_frame_equal(model.covariance, whole.covariance, rtol=1e-6)
+    # Where next to no rows are, it is not tried.
+    assert row_sums.alike(other, np.ones((300, 1))) is None
+    first, of_row = row_sums.alike(few["age"].to_numpy(float), np.ones((300, 1)))
+    assert len(first) == 4 and (few["age"].to_numpy()[first][of_row] == few["age"]).all()
+
+
 def test_a_multinomial_model_predicts_the_probability_of_every_category():
     release = make_release()
     alone = release.glm("pain ~ 1").predict(release.table.head(2))
@@ -179,7 +195,7 @@ def test_a_target_of_one_value_is_refused_and_of_separate_categories_is_held():
     assert model["much: age"].standard_error > 2.5 / (2 * 30)  # a step is two deviations of age
     constant = release.schema.restore(release.table.assign(pain="none", ill=True))
     for formula in ("pain ~ age", "ill ~ age"):
-        with pytest.raises(AnalysisError, match="has one (category|value) in the synthetic rows"):
+        with pytest.raises(AnalysisError, match=r"has one (category|value) in the synthetic rows"):
             cp.Release(constant, release.schema, {}).glm(formula)
 
 
@@ -352,7 +368,7 @@ def test_separated_values_are_held_by_a_prior_that_names_the_term():
         model = cp.Release(table, release.schema, {}, release.replicates).glm("ill ~ age")
     assert "hardly any rows tell 'age', held by a prior of deviation 2.5 a step" in str(model)
     low, high = model["age"].interval()
-    assert 0 < low and high - low > 4 * 2.5 / (2 * 30)
+    assert low > 0 and high - low > 4 * 2.5 / (2 * 30)
 
 
 def with_ward(release, places, ill=None, weight=None):
@@ -389,7 +405,7 @@ def test_a_rare_category_is_held_by_a_weak_prior_and_the_rest_is_as_it_was(chang
     low, high = model[term].interval()
     step = 2.5 * (model_unit(release) if "dose" in formula else 1.0)
     assert low < 0 < high and 3.9 * step < high - low < 6 * step
-    for each in others.keys():
+    for each in others.naive_errors.index:
         assert model[each].note == others[each].note
         # Nearly: where the rows of the ward count, they have an age and outcomes of their own.
         error = others[each].standard_error

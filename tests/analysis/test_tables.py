@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import counterpoise as cp
 from counterpoise.errors import AnalysisError
 from tests.analysis.releases import brute_force, make_release, repeated
 
@@ -132,3 +133,21 @@ def test_all_pairs_of_columns_with_numbers():
 def test_what_cannot_be_asked_is_refused(ask, words):
     with pytest.raises(AnalysisError, match=words):
         ask(make_release())
+
+
+def test_tables_of_more_cells_than_anybody_reads_are_refused_at_once():
+    names = [f"c{place}" for place in range(2000)]
+    schema = cp.Schema([cp.Column.categorical(column, names) for column in "ab"])
+    table = pd.DataFrame(dict.fromkeys("ab", names))
+    release = cp.Release(schema.restore(table).assign(weight=1.0), schema, {}, np.ones((2000, 2)))
+    for ask in (
+        lambda: release.crosstab("a", "b"),
+        lambda: release.proportion("a", by="b"),
+        lambda: release.total(by=["a", "b"]),
+    ):
+        with pytest.raises(AnalysisError, match="make more than 10,000 groups"):
+            ask()
+    # One column may have as many as its schema lists.
+    assert len(release.proportion("a")) == 2000
+    with pytest.raises(AnalysisError, match="1,999 coefficients, more than 500"):
+        release.glm("a ~ 1")

@@ -205,14 +205,19 @@ def groups(release: Release, by: By) -> Groups:
         if (own < 0).any():
             column_labels = (*column_labels, None)
             own = np.where(own < 0, len(column_labels) - 1, own)
-        if len(labels) * len(column_labels) > MOST_GROUPS:
-            raise AnalysisError(
-                f"by: {', '.join(map(repr, names))} make more than {MOST_GROUPS:,} groups; "
-                "group by fewer columns, or by columns of fewer bins"
-            )
+        check_groups(len(labels) * len(column_labels), "by", names)
         members = members * len(column_labels) + own
         labels = [(*left, right) for left, right in itertools.product(labels, column_labels)]
     return Groups(names, tuple(labels), members)
+
+
+def check_groups(count: int, option: str, names: Sequence[str]) -> None:
+    """Refuse more groups than anybody reads."""
+    if count > MOST_GROUPS:
+        raise AnalysisError(
+            f"{option}: {', '.join(map(repr, names))} make more than {MOST_GROUPS:,} groups; "
+            "take fewer columns, or columns of fewer categories or bins"
+        )
 
 
 def _labels(column: Column) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from counterpoise.analysis.columns import (
     By,
     Groups,
     Numbers,
+    check_groups,
     codes,
     groups,
     is_same,
@@ -201,6 +202,8 @@ def shares(
     labels: tuple[Any, ...],
 ) -> Estimates:
     """The share of every code within every group, among the rows whose code is not -1."""
+    if grouped.columns:
+        check_groups(len(grouped.labels) * len(labels), "by", (*grouped.columns, column.name))
     cells = Groups(
         (*grouped.columns, column.name),
         tuple((*left, right) for left in grouped.labels for right in labels),

@@ -10,7 +10,7 @@ that nothing measured are as wide as a stated prior: see `coefficients`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,9 +25,10 @@ from counterpoise.analysis.coefficients import (
     supports_of,
     widened,
 )
+from counterpoise.analysis.columns import Groups
 from counterpoise.analysis.features import features_of
 from counterpoise.analysis.replicate_fits import fit_replicates
-from counterpoise.analysis.replication import Design, covariance
+from counterpoise.analysis.replication import FULL, REPLICATES, UNWEIGHTED, Design, covariance
 from counterpoise.analysis.result import LEVEL, Estimate, Estimates, counting, estimate, joined
 from counterpoise.analysis.support import Measured
 from counterpoise.analysis.text import aligned, show
@@ -38,17 +39,20 @@ from counterpoise.formulas.families import MULTINOMIAL, choose_family, coded_tar
 from counterpoise.formulas.likelihood import (
     FAMILIES,
     Family,
-    Likelihood,
     Multinomial,
     Numeric,
     maximise,
     probabilities,
 )
 from counterpoise.formulas.matrices import Matrices, ReadFormula, Recipe, read_formula
-from counterpoise.formulas.row_sums import triangle
+from counterpoise.formulas.row_sums import alike, triangle
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
+
+# More coefficients of a multinomial model than this are a mistake, and fits of 80 replicates take
+# minutes: each step of Newton's method costs their number cubed.
+MOST_COEFFICIENTS = 500
 
 
 @dataclass(frozen=True)
@@ -233,10 +237,16 @@ def glm(
 
 def _likelihood(
     read: ReadFormula, made: Matrices, family: str
-) -> tuple[Likelihood, tuple[Any, ...]]:
+) -> tuple[Numeric | Multinomial, tuple[Any, ...]]:
     """The likelihood of a family, and the categories that its target has names for."""
     if family == MULTINOMIAL:
         codes, categories = _categories(read, made)
+        count = (len(categories) - 1) * len(made.terms)
+        if count > MOST_COEFFICIENTS:
+            raise AnalysisError(
+                f"formula: it has {count:,} coefficients, more than {MOST_COEFFICIENTS:,}; take a "
+                "target of fewer categories or fewer terms, or ask for proportions"
+            )
         return Multinomial(made.features, codes, len(categories)), categories
     y = _target(made, FAMILIES[family])
     return Numeric(made.features, y, FAMILIES[family]), _named_values(read, family)
@@ -326,7 +336,7 @@ class _Fitted:
 
 
 def _fit_all(
-    likelihood: Likelihood,
+    likelihood: Numeric | Multinomial,
     design: Design,
     rows: np.ndarray,
     steps: np.ndarray,
@@ -334,19 +344,20 @@ def _fit_all(
     can_tell: bool,
 ) -> _Fitted:
     """The coefficients with each weighting, held by a weak prior where the rows do not tell."""
+    own, design, rows, equal = _added_up(likelihood, design, rows)
     weights = design.weights[rows]
-    whole = fit(likelihood, weights, steps, varies, can_tell)
+    whole = fit(own, weights, steps, varies, can_tell)
     if whole is None:
         raise AnalysisError(
             "formula: the fit does not converge; leave out a term, or use release.fit with a "
             "penalised model"
         )
-    beta, likelihood = whole.beta, whole.likelihood
-    unweighted = maximise(likelihood, np.ones(len(rows)), beta)
-    eta = likelihood.predictor(beta)
-    dispersion = float(likelihood.dispersion(eta, weights))
+    beta, held_likelihood = whole.beta, whole.likelihood
+    unweighted = maximise(held_likelihood, equal, beta)
+    eta = held_likelihood.predictor(beta)
+    dispersion = float(held_likelihood.dispersion(eta, weights))
     replicates, held = hold_back(
-        fit_replicates(likelihood, design, rows, beta),
+        fit_replicates(held_likelihood, design, rows, beta),
         *(whole, design, rows, steps, varies, dispersion),
     )
     undefined = np.full(len(beta), np.nan)
@@ -354,7 +365,29 @@ def _fit_all(
     results = np.array([undefined if each is None else each for each in found]).T
     failed = sum(each is None for each in replicates)
     note = _said_of_replicates(failed, held, len(replicates))
-    return _Fitted(whole, results, likelihood.information(eta, weights), dispersion, note)
+    information = held_likelihood.information(eta, weights)
+    return _Fitted(whole, results, information, dispersion, note)
+
+
+def _added_up(
+    likelihood: Numeric | Multinomial, design: Design, rows: np.ndarray
+) -> tuple[Numeric | Multinomial, Design, np.ndarray, np.ndarray]:
+    """A likelihood with one row for all that are alike, their weights, and how many they are.
+
+    Models of categories and of few numbers have few different rows; the maximum is the same.
+    """
+    found = alike(likelihood.y, likelihood.x)
+    if found is None:
+        return likelihood, design, rows, np.ones(len(rows))
+    first, of_row = found
+    members = np.full(len(design.weights), -1)
+    members[rows] = of_row
+    labels = tuple((each,) for each in range(len(first)))
+    sums = design.sums(Groups(("row",), labels, members).lines(np.ones(len(members))))
+    replicates = sums[:, REPLICATES] if design.count else None
+    fewer = Design(sums[:, FULL], replicates, design.part)
+    likelihood = replace(likelihood, x=likelihood.x[first], y=likelihood.y[first])
+    return likelihood, fewer, np.arange(len(first)), sums[:, UNWEIGHTED]
 
 
 def _notes(untold: list[int], terms: Sequence[str], made: Matrices, others: str) -> list[str]:

@@ -22,6 +22,7 @@ from counterpoise.analysis.columns import (
     MOST_GROUPS,
     By,
     Groups,
+    check_groups,
     codes,
     groups,
     has_numbers,
@@ -99,6 +100,7 @@ def crosstab(release: Release, row: str, column: str, of: str = "all") -> Estima
     down, across = codes(release, row), codes(release, column)
     present = (down.codes >= 0) & (across.codes >= 0)
     size = len(across.labels)
+    check_groups(len(down.labels) * size, "crosstab", (row, column))
     labels = tuple((left, right) for left in down.labels for right in across.labels)
     members = np.where(present, down.codes * size + across.codes, -1)
     cells = Groups((row, column), labels, members)

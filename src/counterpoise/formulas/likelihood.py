@@ -16,7 +16,7 @@ import numpy as np
 from scipy import linalg
 from scipy.special import logsumexp, softmax
 
-from counterpoise.formulas.row_sums import triangle, weighted_gram
+from counterpoise.formulas.row_sums import BLOCK_ROWS, triangle, weighted_gram
 
 # Newton's method is done when no coefficient moves by more than this, of its size: its error
 # after a step is about the square of the step.
@@ -211,13 +211,17 @@ class Multinomial:
     def information(self, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """X' W diag(p_k (1[k = l] - p_l)) X for each k and l."""
         p, size = probabilities(eta)[:, 1:], self.x.shape[1]
-        found = np.empty((p.shape[1], size, p.shape[1], size))
+        found = np.zeros((p.shape[1] * size, p.shape[1] * size))
+        # So many rows at once that their products stay as small as those of a block of x.
+        step = max(BLOCK_ROWS // p.shape[1], 1)
+        for start in range(0, len(p), step):
+            own, x = p[start : start + step], self.x[start : start + step]
+            products = (own[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+            found -= (products * weights[start : start + step, None]).T @ products
         for k in range(p.shape[1]):
-            for other in range(k + 1):
-                curvature = weights * p[:, k] * ((k == other) - p[:, other])
-                block = weighted_gram(self.x, curvature)
-                found[k, :, other], found[other, :, k] = block, block
-        return found.reshape(p.shape[1] * size, -1)
+            block = slice(k * size, (k + 1) * size)
+            found[block, block] += weighted_gram(self.x, weights * p[:, k])
+        return found
 
     def dispersion(self, eta: np.ndarray, weights: np.ndarray) -> float:
         """1: the variance of a category follows from its probability."""

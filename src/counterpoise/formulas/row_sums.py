@@ -14,6 +14,9 @@ import numpy as np
 
 # Few enough for a cache with some dozen terms, and enough for products to be quick.
 BLOCK_ROWS = 32_768
+# With more different rows than this part, of so many that are looked at, fits of fewer rows gain
+# little; round numbers, not studied.
+ENOUGH_ALIKE, ENOUGH_ROWS = 0.5, 10_000
 
 
 def row_blocks(rows: int) -> Iterator[slice]:
@@ -47,3 +50,26 @@ def triangle(x: np.ndarray, factors: np.ndarray, beside: np.ndarray | None = Non
         rows = x[some] if beside is None else np.column_stack([x[some], beside[some]])
         found = np.asarray(np.linalg.qr(np.vstack([found, rows * factors[some, None]]), mode="r"))
     return found
+
+
+def alike(y: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The first of the rows that are alike in y and x, and which of those each row is like.
+
+    None where hardly any are, so that adding their weights up would gain little.
+
+    >>> first, of_row = alike(np.array([1.0, 0.0, 1.0, 1.0]), np.ones((4, 1)))
+    >>> first.tolist(), of_row.tolist()
+    ([1, 0], [1, 0, 1, 1])
+    """
+    every = slice(None, None, max(1, len(y) // ENOUGH_ROWS))
+    some = np.column_stack([y[every], x[every]])
+    if len(np.unique(some, axis=0)) > ENOUGH_ALIKE * len(some):
+        return None
+    first, of_row = np.unique(y, return_index=True, return_inverse=True)[1:]
+    for column in x.T:
+        different, codes = np.unique(column, return_inverse=True)
+        # Numbered anew each time, so that the product of their numbers cannot overflow.
+        _, first, of_row = np.unique(
+            of_row * len(different) + codes, return_index=True, return_inverse=True
+        )
+    return first, of_row
