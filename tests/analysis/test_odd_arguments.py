@@ -2,19 +2,21 @@
 
 import inspect
 import warnings
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+import counterpoise as cp
 from counterpoise.analysis.posterior import Prior
 from counterpoise.errors import CounterpoiseError, CounterpoiseWarning
-from tests.analysis.releases import make_release
+from tests.analysis.releases import SCHEMA, make_release, make_table
 
 
 class Hostile:
@@ -298,3 +300,100 @@ def test_numbers_of_numpy_are_numbers():
     assert len(folds) == 2
     grouped = release.mean("age", by=np.array(["ward"]))
     assert grouped.keys() == ["surgery", "medicine", "closed"]
+
+
+NULLABLE = cp.Schema([replace(column, nullable=True) for column in SCHEMA])
+APART = {"measured": {"counts": [[name] for name in SCHEMA.names], "cells": [], "products": []}}
+
+
+def odd_release(rows=30, null=(), alike=False, weights=None, replicates=None, card=()):
+    """A release with nobody in one ward, of which columns are null and weights as stated."""
+    table = make_table(30).iloc[np.zeros(rows, dtype=int) if alike else np.arange(rows)]
+    table = table.reset_index(drop=True).astype(object)
+    table.loc[:, list(null)] = None
+    weights = np.ones(rows) if weights is None else np.array(weights, dtype=float)
+    table = NULLABLE.restore(table).assign(weight=weights)
+    if replicates is None:
+        replicates = np.random.default_rng(0).gamma(4.0, size=(rows, 3))
+    return cp.Release(table, NULLABLE, dict(card), replicates)
+
+
+# No weight but of one row, and of another one in a replicate.
+FIRST, LAST = np.eye(30)[0] * 30, np.eye(30)[-1] * 30
+ODD_RELEASES = {
+    "all null": {"null": SCHEMA.names},
+    "numbers null": {"null": ["age", "children", "dose", "seen", "left"]},
+    "categories null": {"null": ["ward", "ill", "pain"]},
+    "one row": {"rows": 1},
+    "two rows": {"rows": 2},
+    "single values": {"alike": True},
+    "equal weights": {"replicates": np.ones((30, 3))},
+    "weight in one row": {"weights": FIRST},
+    "a replicate in one row": {"replicates": np.stack([np.ones(30), LAST], axis=1)},
+    "one replicate": {"replicates": np.ones((30, 1)) + np.arange(30)[:, None]},
+    "no replicates": {"replicates": np.ones((30, 0))},
+}
+BY_GROUPS = {
+    "means": lambda release, by: [release.mean(name, by=by) for name in SCHEMA.names[3:]],
+    "totals": lambda release, by: [release.total(name, by=by) for name in ("ill", "age", "dose")],
+    "counts": lambda release, by: release.total("ward", "closed", by=by),
+    "proportions": lambda release, by: [
+        release.proportion(name, by=by) for name in ("ward", "ill", "pain")
+    ],
+    "a proportion": lambda release, by: release.proportion("ward", "closed", by=by),
+    "quantiles": lambda release, by: [
+        release.quantile(name, 0.5, by=by) for name in SCHEMA.names[2:]
+    ],
+    "histograms": lambda release, by: [release.histogram(name, by=by) for name in SCHEMA.names],
+}
+OF_ALL = {
+    "crosstabs": lambda release: [
+        release.crosstab("ward", "pain", of) for of in ("all", "rows", "columns")
+    ],
+    "covariances": lambda release: [release.cov(), release.corr()],
+    "retargeted": lambda release: release.retarget({"ward": {"surgery": 0.5, "medicine": 0.5}}),
+    "a mean stated": lambda release: release.retarget({"age": 50, "ill": 0.3}),
+    "resampled": lambda release: [release.resample(seed=0), release.duplicate()],
+    "effect on a number": lambda release: release.effect("ill", "age", "dose + ward"),
+    "effect on a category": lambda release: release.effect("ill", "dose", "pain"),
+} | {
+    formula: lambda release, formula=formula: release.glm(formula)
+    for formula in ("ill ~ age", "ill ~ ward", "age ~ dose + pain", "ward ~ ill", "dose ~ ward*ill")
+}
+
+
+@pytest.mark.parametrize("name", ODD_RELEASES)
+@pytest.mark.parametrize("card", [{}, APART], ids=["unknown", "apart"])
+def test_an_odd_release_is_answered_or_refused_in_our_words(name, card):
+    release = odd_release(**ODD_RELEASES[name], card=card)
+    asks = {
+        f"{label} by {by}": partial(ask, by=by)
+        for label, ask in BY_GROUPS.items()
+        for by in (None, "ward", ["ill", "pain"])
+    }
+    found = {}
+    for label, ask in (asks | OF_ALL).items():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                warnings.simplefilter("ignore", CounterpoiseWarning)
+                answers = ask(release)
+                for each in answers if isinstance(answers, list) else [answers]:
+                    str(each)
+        except CounterpoiseError:
+            pass
+        except Exception as error:
+            found[label] = f"{type(error).__name__}: {error}"[:200]
+    assert found == {}
+
+
+def test_what_no_row_has_is_undefined_and_says_so():
+    release = odd_release(null=["ward", "age", "ill"], card=APART)
+    for ask in (
+        release.proportion("ward", "closed"),
+        release.mean("age", by="pain")["none"],
+        release.quantile("age", 0.5),
+        release.crosstab("ward", "ill")["surgery", True],
+    ):
+        assert ask.interval() is None
+        assert "undefined where too few synthetic rows have a value" in ask.note

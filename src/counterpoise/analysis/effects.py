@@ -63,10 +63,10 @@ def effect(release: Release, treatment: str, outcome: str, given: str) -> Estima
     rows = np.flatnonzero(known[columns].notna().all(axis=1).to_numpy())
     table = release.table.iloc[rows]
     arms, outcomes = treated.matrices(table, coded), model.matrices(table, coded)
-    t = arms.target
-    if not 0 < t.sum() < len(t):
+    weights = design.weights[rows]
+    if not 0 < weights @ arms.target < weights.sum():
         raise AnalysisError(f"effect: all synthetic rows are in one arm of {treatment!r}")
-    found = _Fits.of(arms, outcomes, FAMILIES[family], design.weights[rows], design.part)
+    found = _Fits.of(arms, outcomes, FAMILIES[family], weights, design.part)
     results = np.array([found.value(each[rows], place) for place, each in enumerate(design.each())])
     part = found.beyond_overlap
     if part > TOO_MANY:
@@ -180,6 +180,8 @@ class _Fits:
 
     def value(self, weights: np.ndarray, replicate: int) -> float:
         """The effect with other weights; NaN where there is none."""
+        if not weights.sum() > 0:
+            return float("nan")
         regressions = self.treated, self.without, self.with_
         means = (each.means(weights, replicate) for each in regressions)
         return float(weights @ augmented_score(self.t, self.y, *means) / weights.sum())

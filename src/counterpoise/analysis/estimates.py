@@ -180,14 +180,18 @@ def proportion(
     present = grouped.lines((found.codes >= 0).astype(float))
     chosen, place = _is_category(release, column, category)
     results = design.whole_way(ratio(*design.several_sums(grouped.lines(chosen), present)))
-    whole = float(design.weights @ chosen) / float(design.weights[found.codes >= 0].sum())
     measured, needed = Measured.of_release(release), {column, *grouped.columns}
     beyond, note = _rare(public, place, measured.is_stated(needed))
+
+    def bounds() -> list[tuple[Any, ...]]:
+        whole = float(design.weights @ chosen / design.weights[found.codes >= 0].sum())
+        return [share_within(whole, least) for least, _ in group_shares(release, grouped)]
+
     made = with_support(
         [share(line, beyond, note) for line in results],
         measured,
         needed,
-        lambda: [share_within(whole, least) for least, _ in group_shares(release, grouped)],
+        bounds,
         categories=grouped.categories((column, category)),
     )
     return estimates(grouped.columns, grouped.labels, made)

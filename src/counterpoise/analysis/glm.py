@@ -180,6 +180,8 @@ def glm(
     needed = release.read(*sorted({*read.targets, *read.used}))
     made = read.matrices(needed, coded=coded_targets(release.schema, read.targets, chosen))
     x, rows = made.features, made.rows
+    if not design.weights[rows].sum() > 0:
+        raise AnalysisError("formula: no row with weight has a value in all of its columns")
     can_tell = _has_full_rank(made, design.weights[rows])
     own_steps, varied = steps_of(x, design.weights[rows]), x.min(axis=0) < x.max(axis=0)
     # Terms of one size, so that Newton's equations are well conditioned; in place, as the matrix

@@ -171,6 +171,8 @@ def covariance(results: np.ndarray) -> np.ndarray:
     """
     deviations = results[:, REPLICATES] - results[:, [FULL]]
     deviations = deviations[:, np.isfinite(deviations).all(axis=0)]
+    if not deviations.shape[1]:
+        return np.full((len(results), len(results)), np.nan)
     # V = (1/R) sum_r (theta_r - theta) (theta_r - theta)', all the way: p = 1
     return np.asarray(deviations @ deviations.T / deviations.shape[1])
 

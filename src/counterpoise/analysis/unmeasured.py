@@ -58,7 +58,9 @@ def with_support(
             replace(member, support=measured.of_category(support, each))
             for member, each in zip(members, own, strict=True)
         ]
-    if any(measured.of({name}, linear) == NEVER for name in columns):
+    # Where no estimate is defined, no row has a value that bounds could be made of.
+    nothing = all(_is_undefined(member) for member in members)
+    if nothing or any(measured.of({name}, linear) == NEVER for name in columns):
         return [_bounded(member, None) for member in members]
     return [
         _bounded(member, Allowed(*ends)) for member, ends in zip(members, bounds(), strict=True)
@@ -66,10 +68,14 @@ def with_support(
 
 
 def _bounded(member: Estimate, span: Allowed | None) -> Estimate:
-    if member.value is None or member.value != member.value:
+    if _is_undefined(member):
         return replace(member, support=NEVER)
     note = NOTHING_KNOWN if span is None else ALL_THERE_IS
     return Estimate(member.value, None, member.unweighted, note, span, NEVER)
+
+
+def _is_undefined(member: Estimate) -> bool:
+    return bool(member.value is None or member.value != member.value)
 
 
 def group_shares(release: Release, grouped: Groups) -> list[Range]:
