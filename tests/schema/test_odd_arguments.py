@@ -145,6 +145,7 @@ CALLS = {
     "restore": SCHEMA.restore,
     "draft": draft_schema,
     "max_categories": lambda odd: draft_schema(TABLE, odd),
+    "separator": lambda odd: draft_schema(TABLE, separator=odd),
     "read_table": read_table,
     "read_table columns": lambda odd: read_table(TABLE, odd),
     "table_columns": table_columns,

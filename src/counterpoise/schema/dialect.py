@@ -39,7 +39,8 @@ class Dialect:
     encoding: str = UTF8
 
     def __post_init__(self) -> None:
-        for name, character in (("separator", self.separator or ","), ("quote", self.quote)):
+        separator = "," if self.separator is None else self.separator
+        for name, character in (("separator", separator), ("quote", self.quote)):
             if not isinstance(character, str) or len(character) != 1 or not _is_plain(character):
                 raise SchemaError(f"{name}: expected one character, such as ';' or a tab")
         if self.separator == self.quote:
