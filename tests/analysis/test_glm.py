@@ -414,6 +414,23 @@ def test_a_rare_category_is_held_by_a_weak_prior_and_the_rest_is_as_it_was(chang
     assert np.isfinite(model.covariance.to_numpy()).all() and np.isfinite(model.naive_errors).all()
 
 
+def test_next_to_no_weight_on_an_outcome_is_none():
+    release = make_release(600, replicates=30)
+    places = np.arange(600) % 97 == 3
+    table = with_ward(release, places, ill=False).table
+    # One row there is ill, and hardly counts.
+    table.loc[3, "ill"], table.loc[3, "weight"] = True, 1e-9
+    replicates = np.where((np.arange(600) == 3)[:, None], 1e-9, release.replicates)
+    model = cp.Release(table, SCHEMA, {}, replicates).glm("ill ~ age + ward")
+    low, high = model["ward[T.closed]"].interval()
+    assert low < 0 < high and high - low > 3.9 * 2.5
+
+
+def test_powers_of_a_number_are_not_held():
+    powers = make_release().glm("ill ~ age + I(age**2) + I(age**3) + I(age**4)")
+    assert "hardly any" not in str(powers)
+
+
 def model_unit(release):
     """The deviation of a dose, in which a step of a linear model counts."""
     known = release.table["dose"].notna()

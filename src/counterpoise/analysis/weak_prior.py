@@ -41,6 +41,9 @@ FAR = 1000.0
 # The rows do not tell what they have less than this part of the prior's information of. At FAR it
 # is some ten steps over FAR^2, which is a thousand times less; a round number between, not studied.
 LITTLE = 0.1
+# Nor do they where the outcomes leave less than this part of what they could say, and not merely
+# terms that are nearly alike; or could never say more than its cube. A round number, not studied.
+SILENT = 0.01
 # A gaussian fit without misses would leave the prior no precision; a round number, not studied.
 LEAST_DISPERSION = 1e-12
 # So many terms are named that the rows do not tell.
@@ -84,20 +87,24 @@ def fit(
     (-2.1, [0.0, 2.5])
     """
     start = likelihood.start(weights)
-    beta = maximise(likelihood, weights, start) if has_full_rank else None
-    if beta is not None:
-        return Fit(likelihood, beta, np.zeros((len(beta), 0)))
     dispersion = likelihood.dispersion(likelihood.predictor(start), weights)
     precisions = max(dispersion, LEAST_DISPERSION) * steps**2
-    zero = np.zeros(len(steps))
-    for candidates in (varies, np.ones(len(steps), dtype=bool)):
+    zero, every = np.zeros(len(steps)), np.ones(len(steps), dtype=bool)
+
+    def informed(at: np.ndarray) -> np.ndarray:
+        return likelihood.information(likelihood.predictor(at), weights)
+
+    whole = informed(zero)
+    beta = maximise(likelihood, weights, start) if has_full_rank else None
+    if beta is not None and not len(_one_each(informed(beta), whole, precisions, varies)):
+        return Fit(likelihood, beta, np.zeros((len(beta), 0)))
+    for candidates in (varies, every):
         weak = Drawn(likelihood, zero, np.where(candidates, precisions, 0.0) / FAR**2)
         far = maximise(weak, weights, start)
         if far is None:
             continue
-        information = likelihood.information(likelihood.predictor(far), weights)
-        ranks = np.diag(likelihood.information(likelihood.predictor(zero), weights))
-        chosen = _one_each(information, ranks, precisions, candidates)
+        information = informed(far)
+        chosen = _one_each(information, whole, precisions, candidates)
         for held in (chosen, np.flatnonzero(candidates)):
             own = np.zeros(len(steps))
             own[held] = precisions[held] / LOOSE**2
@@ -127,29 +134,38 @@ def said_of(terms: Sequence[str]) -> str:
 
 
 def _one_each(
-    information: np.ndarray, ranks: np.ndarray, precisions: np.ndarray, candidates: np.ndarray
+    information: np.ndarray, whole: np.ndarray, precisions: np.ndarray, candidates: np.ndarray
 ) -> np.ndarray:
     """One candidate for each direction of which the rows say next to nothing.
 
-    Of those that move along it the one that most rows have, and of equals the last: an interaction
-    before the effects that it is of.
+    `whole` is the information where all means are in the middle, which says how much rows could
+    say. Of the candidates that move along a direction it is the one that most rows have, and of
+    equals the last: an interaction before the effects that it is of.
     """
-    among = information[np.ix_(candidates, candidates)]
-    if not candidates.all():
-        # What the rows say of the candidates whatever the others are: a Schur complement.
-        beside = information[np.ix_(~candidates, candidates)]
-        among = (
-            among
-            - beside.T @ np.linalg.lstsq(information[np.ix_(~candidates, ~candidates)], beside)[0]
-        )
     sizes = np.sqrt(precisions[candidates])
-    values, directions = np.linalg.eigh(among / np.outer(sizes, sizes))
-    untold = directions[:, values < LITTLE / LOOSE**2]
-    sizes = np.sqrt(ranks[candidates]) / sizes
+    values, directions = np.linalg.eigh(_apart(information, candidates) / np.outer(sizes, sizes))
+    could = np.einsum(
+        "ij,ik,jk->k", _apart(whole, candidates) / np.outer(sizes, sizes), directions, directions
+    )
+    is_silent = (values < SILENT * could) | (could < SILENT**3)
+    untold = directions[:, (values < LITTLE / LOOSE**2) & is_silent]
+    if not untold.shape[1]:
+        return np.zeros(0, dtype=np.int64)
+    sizes = np.sqrt(np.diag(whole)[candidates]) / sizes
     # Of equals the last: by more than rounding, and less than a difference of a row.
     scaled = untold * (sizes * (1 + 1e-9 * np.arange(len(sizes))))[:, None]
     _, order = linalg.qr(scaled.T, mode="r", pivoting=True)
     return np.sort(np.flatnonzero(candidates)[order[: untold.shape[1]]])
+
+
+def _apart(information: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """What the rows say of the candidates whatever the others are: a Schur complement."""
+    among = information[np.ix_(candidates, candidates)]
+    if candidates.all():
+        return among
+    beside = information[np.ix_(~candidates, candidates)]
+    others = information[np.ix_(~candidates, ~candidates)]
+    return np.asarray(among - beside.T @ np.linalg.lstsq(others, beside)[0])
 
 
 def hold_back(
