@@ -201,35 +201,31 @@ def glm(
     # Many small products: threads would wait for each other longer than they work.
     with threadpool_limits(1, "blas"):
         fitted = _fit_all(likelihood, design, rows, steps / unit, varies, can_tell)
+    results = design.whole_way(fitted.results / sizes[:, None])
     asked = was_asked(release, read, chosen, usual_family(release.schema, read.targets))
     supports = supports_of(Measured.of_release(release), read, made.recipe.layout, asked)
     supports = supports.tiled(equations)
-    moves = ignorance(supports, steps / unit, fitted.information, prior_deviation)
-    moves = moves / sizes[:, None]
+    # What no row tells, and what nobody measured, beside what the replicates vary.
     lent = fitted.whole.moves / sizes[:, None]
-    results = design.whole_way(fitted.results / sizes[:, None])
-    untold = fitted.whole.untold(steps / unit).tolist()
-    notes = _notes(untold, terms, made, fitted.note)
-    members = (
-        widened(estimate(line, note=note, beyond=doubt), support, float(more), prior_deviation)
+    moves = ignorance(supports, steps / unit, fitted.information, prior_deviation) / sizes[:, None]
+    notes = _notes(fitted.whole.untold(steps / unit).tolist(), terms, made, fitted.note)
+    members = tuple(
+        widened(estimate(line, note=note, beyond=doubt), support, more, prior_deviation)
         for line, note, doubt, support, more in zip(
             results, notes, _lengths(lent), supports.supports, _lengths(moves), strict=True
         )
     )
-    index = pd.Index(terms, name="term")
-    extra = moves @ moves.T + lent @ lent.T
+    spread = None
+    if design.count:
+        spread = covariance(results) + moves @ moves.T + lent @ lent.T
     return Glm(
         formula=formula,
         family=chosen,
         coefficients=counting(
-            release, Estimates(("term",), tuple((term,) for term in terms), tuple(members))
+            release, Estimates(("term",), tuple((term,) for term in terms), members)
         ),
-        covariance=(
-            pd.DataFrame(covariance(results) + extra, index=terms, columns=terms)
-            if design.count
-            else None
-        ),
-        naive_errors=pd.Series(fitted.naive_errors / sizes, index=index),
+        covariance=None if spread is None else pd.DataFrame(spread, index=terms, columns=terms),
+        naive_errors=pd.Series(fitted.naive_errors / sizes, index=pd.Index(terms, name="term")),
         rows=len(rows),
         left_out=release.rows - len(rows),
         recipe=made.recipe,
