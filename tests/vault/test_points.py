@@ -57,6 +57,18 @@ def test_a_distance_is_none_to_itself_the_same_back_and_one_at_the_farthest(dist
 
 
 @pytest.mark.parametrize("distance", DISTANCES, ids=str)
+def test_what_is_no_number_is_as_far_as_can_be(distance):
+    rows = distance.places(MIXED.encode(mixed_rows(3)))
+    rows.coordinates[0] = math.nan
+    assert (distance.between(rows, rows)[0] == 1).all()
+
+
+def test_what_is_no_number_says_as_much_against_a_width_as_a_row_can():
+    rows = Places(np.array([[math.nan]]), np.empty((1, 0), dtype=int), 1)
+    assert _parts(rows, rows, (), (0.1, 0.2)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("distance", DISTANCES, ids=str)
 def test_fast_distances_are_the_others_for_rows_that_are_the_same_too(distance):
     rows = distance.places(MIXED.encode(mixed_rows(200)))
     near = Places(rows.coordinates + 1e-7, rows.codes, rows.columns)

@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.arguments import one_of, positive_or_none, real_number, settle, whole_number
+from counterpoise.arguments import one_of, real_number, settle, whole_number
 from counterpoise.errors import MethodError
 from counterpoise.schema import Coded, Schema
 from counterpoise.schema.unit_places import coded_at, decode_at, unspread
 from counterpoise.synthesizers.independent import Independent, IndependentModel
 from counterpoise.synthesizers.protocol import SYNTHESIZERS, check_request, checked_draw
-from counterpoise.vault import REPLACE, PointDistance, Share, Vault
+from counterpoise.vault import REPLACE, PointDistance, Share, Vault, checked_width
 
 # Points when nobody says how many, and the most rows that are taken to be asked for as points.
 POINTS, MOST_ASKED_AS_POINTS = 100, 1_000
@@ -83,7 +83,7 @@ class SupportPoints:
             candidates=whole_number("candidates", self.candidates, most=1_000_000),
             moves=whole_number("moves", self.moves, most=10**9),
             norm=whole_number("norm", self.norm, 1, 2),
-            width=positive_or_none("width", self.width),
+            width=None if self.width is None else checked_width("width", self.width, MethodError),
             repeats=whole_number("repeats", self.repeats, most=1_000),
             bandwidth=_checked_bandwidth(self.bandwidth),
             seed=whole_number("seed", self.seed, 0),

@@ -21,7 +21,7 @@ from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.minimise import LogisticLoss, Loss, NoisyMinimiser
 from counterpoise.vault.objective import PerturbedMinimiser
 from counterpoise.vault.perturbation import NoiseLaw, Perturbation, operator_norm, perturbation_for
-from counterpoise.vault.point_scores import PointDistance
+from counterpoise.vault.point_scores import PointDistance, checked_width
 from counterpoise.vault.points import NoisyPoints
 from counterpoise.vault.quantiles import NoisyQuantiles
 from counterpoise.vault.select import Dependence, MarginalError, Score
@@ -66,6 +66,7 @@ __all__ = [
     "TeacherPlan",
     "Teachers",
     "Vault",
+    "checked_width",
     "count_noise",
     "most_codes",
     "operator_norm",

@@ -34,7 +34,7 @@ from counterpoise.vault.asked import share_of
 from counterpoise.vault.budget import Share
 from counterpoise.vault.events import DiscreteLaplaceDpEvent, DpEvent, ExponentialDpEvent
 from counterpoise.vault.noise import Noise, check_scale
-from counterpoise.vault.point_scores import Places, PointDistance
+from counterpoise.vault.point_scores import Places, PointDistance, checked_width
 from counterpoise.vault.select import exponential_choice
 from counterpoise.vault.storage import Storage
 
@@ -110,7 +110,8 @@ def _parts(
             kept = math.log(size * (1 - other) + other)
             logs += np.where(same[:, :, column], kept, math.log(other))
         likelihood = logsumexp(logs, axis=1) - math.log(len(points))
-        cut = np.clip(likelihood / MOST_LIKELIHOOD, -1.0, 1.0)
+        # What is not a number says as much against a width as a row can.
+        cut = np.fmin(np.fmax(likelihood / MOST_LIKELIHOOD, -1.0), 1.0)
         found[place] = np.rint((cut + 1) / 2 * _PARTS).astype(np.int64).sum()
     return found
 
@@ -118,8 +119,8 @@ def _parts(
 def _checked_widths(widths: Sequence[float]) -> tuple[float, ...]:
     expected = "at least two increasing positive numbers"
     found = number_array("widths", widths, expected, VaultError)
-    wanted = tuple(found.ravel().tolist())
-    if found.ndim != 1 or len(wanted) < 2 or not 0 < wanted[0] <= wanted[-1] < math.inf:
+    wanted = tuple(checked_width("widths", width) for width in found.ravel().tolist())
+    if found.ndim != 1 or len(wanted) < 2:
         raise VaultError(f"widths: expected {expected}")
     if list(wanted) != sorted(set(wanted)):
         raise VaultError(f"widths: expected {expected}")

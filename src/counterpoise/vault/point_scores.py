@@ -19,12 +19,18 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from counterpoise.arguments import positive_or_none, settle, whole_number
-from counterpoise.errors import VaultError
+from counterpoise.arguments import real_number, settle, whole_number
+from counterpoise.errors import CounterpoiseError, VaultError
 from counterpoise.schema import Coded, Schema
+
+# Widths of kernels and bandwidths, in parts of a column's range. Below them rows that differ at all
+# are as far apart as can be, above them a kernel is the square of a distance and a density is flat;
+# their squares, and those divided by each other, are numbers by far.
+LEAST_WIDTH, MOST_WIDTH = 1e-12, 1e12
 
 # Squares below this part of the farthest one lose too many digits in a product of matrices.
 _NEAR = 1e-4
@@ -90,14 +96,14 @@ class PointDistance:
         settle(
             self,
             norm=whole_number("norm", self.norm, 1, 2, VaultError),
-            width=positive_or_none("width", self.width, VaultError),
+            width=None if self.width is None else checked_width("width", self.width),
         )
 
     def diameter(self, schema: Schema) -> float:
         """The farthest that two rows can be."""
         # d^(1/p); or 1 - k at that distance.
         farthest = len(schema) ** (1 / self.norm)
-        return farthest if self.width is None else 1 - 1 / (1 + (farthest / self.width) ** 2)
+        return farthest if self.width is None else 1 / (1 + (self.width / farthest) ** 2)
 
     def places(self, rows: Coded) -> Places:
         """The places of rows, each from its own values."""
@@ -179,4 +185,13 @@ class PointDistance:
             square = (self.width / columns ** (1 / self.norm)) ** 2
             np.multiply(total, total, out=total)
             total *= (1 + square) / (total + square)
-        return np.minimum(total, 1.0, out=total)
+        # What is not a number, which no width that is taken makes, would be as far as can be.
+        return np.fmin(total, 1.0, out=total)
+
+
+def checked_width(name: str, value: Any, error: type[CounterpoiseError] = VaultError) -> float:
+    """A width of a kernel or a density."""
+    expected = f"a width from {LEAST_WIDTH:g} to {MOST_WIDTH:g}, in parts of a column's range"
+    return real_number(
+        name, value, expected, error, above=LEAST_WIDTH, below=MOST_WIDTH, inclusive=True
+    )

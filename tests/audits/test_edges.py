@@ -1,0 +1,107 @@
+"""Every query at the smallest and the largest values that it takes of each public parameter.
+
+On a worst pair of neighbours: no more is revealed than is charged (by the exact law, see `exact`),
+nothing overflows, and the answer is a number. Just outside of the range it is refused, with nothing
+charged.
+"""
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from counterpoise.errors import CounterpoiseError, MethodError
+from counterpoise.schema import Column, Schema
+from counterpoise.synthesizers.support_points import SupportPoints
+from counterpoise.vault import Budget, PointDistance, Share, Vault
+from tests.audits.exact import GAUSSIAN, ROUNDING, claim, listen, loss, pair
+
+ADD = Budget(50.0, 1e-6)
+REPLACE = Budget(50.0, 1e-6, "replace", 3)
+
+LINE = Schema([Column.continuous("x", 0, 1), Column.categorical("c", ["u", "v"])])
+PERSON, OTHER = {"x": 0.0, "c": "u"}, {"x": 1.0, "c": "v"}
+REST = pd.DataFrame({"x": [0.3, 0.3, 0.8, 1.0], "c": ["u", "v", "v", "u"]})
+POOL = LINE.encode(pd.DataFrame({"x": [0.0, 0.3, 1.0], "c": ["u", "v", "v"]}))
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A parameter of a query, what is asked with its values, and where its range ends."""
+
+    ask: Callable[[Vault, Share, Any], Any]
+    taken: tuple[Any, ...]
+    refused: tuple[Any, ...]
+
+
+def beyond(least: float, most: float) -> tuple[float, ...]:
+    """The next numbers outside of a range, and those that are none."""
+    return math.nextafter(least, -math.inf), math.nextafter(most, math.inf), math.nan, math.inf
+
+
+def points_of(vault, share, width):
+    distance = PointDistance(width=width)
+    return vault.select_points(1, share, candidates=POOL, rows=7.0, distance=distance)
+
+
+def bandwidth_of(law):
+    return lambda vault, share, widths: vault.select_bandwidth(POOL, widths, share, law)
+
+
+WIDTHS = (1e-12, 1e12)
+EDGES = {
+    "select_points width": Edge(points_of, (*WIDTHS, 1e-8, 1e8), beyond(*WIDTHS)),
+    **{
+        f"select_bandwidth widths, {law}": Edge(
+            bandwidth_of(law),
+            (WIDTHS, (1e-12, 2e-12), (5e11, 1e12)),
+            tuple((0.5, width) if width > 0.5 else (width, 0.5) for width in beyond(*WIDTHS)),
+        )
+        for law in ("exponential", "laplace")
+    },
+}
+TAKEN = [
+    pytest.param(edge.ask, value, id=f"{name} {value}")
+    for name, edge in EDGES.items()
+    for value in edge.taken
+]
+REFUSED = [
+    pytest.param(edge.ask, value, id=f"{name} {value}")
+    for name, edge in EDGES.items()
+    for value in edge.refused
+]
+
+
+@pytest.mark.parametrize("budget", [ADD, REPLACE], ids=["add-remove", "replace"])
+@pytest.mark.parametrize(("ask", "value"), TAKEN)
+def test_no_more_is_revealed_at_an_edge_than_is_charged(ask, value, budget):
+    with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+        warnings.simplefilter("error")
+        before, after = (
+            listen(lambda vault: ask(vault, GAUSSIAN, value), table, LINE, budget)
+            for table in pair(REST, PERSON, OTHER, budget)
+        )
+    assert before.spends == after.spends
+    assert len(before.draws) == len(after.draws) == len(before.spends)
+    for first, second, spend in zip(before.draws, after.draws, before.spends, strict=True):
+        assert np.isfinite(first.exact).all()
+        assert loss(first, second) <= claim(first.law, spend) * (1 + ROUNDING)
+
+
+@pytest.mark.parametrize(("ask", "value"), REFUSED)
+def test_beyond_an_edge_nothing_is_charged(ask, value):
+    with Vault(REST, LINE, ADD, seed=1) as vault:
+        with pytest.raises(CounterpoiseError):
+            ask(vault, GAUSSIAN, value)
+        assert vault.ledger.spends == ()
+
+
+@pytest.mark.parametrize("width", [1e-165, 1e-13, 1e13, 1e200])
+def test_support_points_of_such_a_width_are_refused_before_a_vault_is_opened(width):
+    with pytest.raises(MethodError, match="width"):
+        SupportPoints(points=2, width=width)
