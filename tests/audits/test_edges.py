@@ -18,7 +18,7 @@ import pytest
 from counterpoise.errors import CounterpoiseError, MethodError
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers.support_points import SupportPoints
-from counterpoise.vault import Budget, PointDistance, Share, Vault
+from counterpoise.vault import Budget, MarginalError, PointDistance, Share, Vault
 from tests.audits.exact import GAUSSIAN, ROUNDING, claim, listen, loss, pair
 
 ADD = Budget(50.0, 1e-6)
@@ -53,6 +53,15 @@ def bandwidth_of(law):
     return lambda vault, share, widths: vault.select_bandwidth(POOL, widths, share, law)
 
 
+def errors_of(vault, share, asked):
+    """Two candidates: what the person does to the first is asked with, and cancels where it may."""
+    estimate, weight, allowance = asked
+    score = MarginalError(
+        [np.full(2, estimate), np.zeros(2)], np.full(2, weight), np.array([allowance, 0.0])
+    )
+    return vault.select([("c",), ("c",)], score, share)
+
+
 WIDTHS = (1e-12, 1e12)
 EDGES = {
     "select_points width": Edge(points_of, (*WIDTHS, 1e-8, 1e8), beyond(*WIDTHS)),
@@ -64,6 +73,25 @@ EDGES = {
         )
         for law in ("exponential", "laplace")
     },
+}
+FAR = (-1e100, 1e100)
+NEAR = (1e-100, 1e100)
+EDGES |= {
+    "MarginalError estimates": Edge(
+        errors_of,
+        tuple((far, 1.0, 2 * abs(far)) for far in (2.0**30, 2.0**54, 2.0**60, -(2.0**60))),
+        tuple((far, 1.0, 0.0) for far in beyond(*FAR)),
+    ),
+    "MarginalError weights": Edge(
+        errors_of,
+        tuple((1.0, sign * weight, 1.0) for weight in NEAR for sign in (1, -1)),
+        tuple((1.0, weight, 1.0) for weight in (0.0, *beyond(*NEAR))),
+    ),
+    "MarginalError allowances": Edge(
+        errors_of,
+        tuple((1.0, 1.0, far) for far in FAR),
+        tuple((1.0, 1.0, far) for far in beyond(*FAR)),
+    ),
 }
 TAKEN = [
     pytest.param(edge.ask, value, id=f"{name} {value}")

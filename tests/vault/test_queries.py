@@ -199,6 +199,48 @@ def test_a_score_without_sensitivity_is_refused_and_costs_nothing(table, schema)
         assert vault.ledger.spends == ()
 
 
+@pytest.mark.parametrize(
+    ("estimates", "weights", "allowances", "said"),
+    [
+        ([np.zeros(2)], np.ones(2), np.zeros(2), "estimates: expected 2"),
+        ([np.zeros(2), np.zeros(4)], np.ones(2), np.zeros(2), "estimates: .*2 cells"),
+        ([np.zeros(2), np.zeros((2, 1))], np.ones(2), np.zeros(2), "estimates: .*2 cells"),
+        ([np.zeros(2), np.array(["a", "b"])], np.ones(2), np.zeros(2), "estimates"),
+        ([np.zeros(2), np.array([0, math.nan])], np.ones(2), np.zeros(2), "estimates"),
+        ([np.zeros(2), np.zeros(2)], np.ones(1), np.zeros(2), "weights: expected 2"),
+        ([np.zeros(2), np.zeros(2)], np.ones((2, 1)), np.zeros(2), "weights: expected 2"),
+        ([np.zeros(2), np.zeros(2)], np.ones(2), 0.0, "allowances: expected 2"),
+        ([np.zeros(2), np.zeros(2)], ["a", "b"], np.zeros(2), "weights"),
+        (None, np.ones(2), np.zeros(2), "estimates"),
+    ],
+)
+def test_a_score_that_does_not_fit_its_tables_costs_nothing(
+    table, schema, estimates, weights, allowances, said
+):
+    with Vault(table, schema, GENEROUS) as vault:
+        with pytest.raises(VaultError, match=said):
+            score = MarginalError(estimates, weights, allowances)
+            vault.select([("sex",), ("sex",)], score, vault.budget.whole)
+        assert vault.ledger.spends == ()
+
+
+def test_errors_of_marginals_add_up_exactly_in_any_order():
+    generator = np.random.default_rng(0)
+    table, estimate = generator.integers(0, 10**5, 9999), generator.uniform(0, 10**5, 9999)
+    found = {
+        MarginalError([estimate[order]], np.ones(1), np.zeros(1)).values([table[order]])[0]
+        for order in (generator.permutation(9999) for _ in range(20))
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("far", [2.0**31, 2.0**40, 2.0**60, 1e99])
+def test_what_is_far_off_is_cut_before_it_can_cancel(far):
+    tables = [np.array([5, 7]), np.array([6, 7]), np.array([5000, 7])]
+    score = MarginalError([np.full(2, far)] * 3, np.ones(3), np.full(3, 2 * far))
+    assert np.ptp(score.values(tables)) == 0
+
+
 def test_the_order_of_rows_leaves_no_trace_in_a_sum(table, schema):
     answers = []
     for rows in (table, table.iloc[::-1], table.sample(frac=1, random_state=1)):
