@@ -45,12 +45,12 @@ def start_where_it_ended(monkeypatch):
     """Thousands of runs solve one of two problems: a solution is looked for among those found."""
     solve, known = minimise_module.newton, []
 
-    def warm(derivatives, start, steepening, gradient_norm):
+    def warm(derivatives, start, steepening, gradient_norm, convexity):
         for point in known:
             same = point.shape == start.shape
             if same and np.linalg.norm(derivatives(point)[0]) <= gradient_norm:
                 return point
-        known.append(solve(derivatives, start, steepening, gradient_norm))
+        known.append(solve(derivatives, start, steepening, gradient_norm, convexity))
         return known[-1]
 
     monkeypatch.setattr(minimise_module, "newton", warm)

@@ -27,8 +27,11 @@ class Line:
 
     names = ("only",)
 
+    def __init__(self, unit=1.0):
+        self.unit = unit
+
     def __call__(self, rows):
-        return np.array([0.0, 1.0, -1.0])[rows.codes]
+        return np.array([0.0, self.unit, -self.unit])[rows.codes]
 
 
 class Told(Noise):
@@ -36,7 +39,7 @@ class Told(Noise):
 
     def __init__(self):
         super().__init__()
-        self.pull, self.scales = 0.0, []
+        self.pull, self.scales = 0.0, []  # both in units of what a row pulls with
 
     def l2_laplace(self, points, scale):
         self.scales.append(scale)
@@ -44,22 +47,23 @@ class Told(Noise):
         return points + (round(self.pull / STEP) if is_first else 0)
 
 
-def law(table, budget, penalty, centre):
+def law(table, budget, penalty, centre, unit):
     """Minimisers, and the logarithm of their density there, up to a constant; and the claim."""
     pulls, points = np.linspace(3, -3, POINTS), []
     noise = Told()
     vault = audited_vault(table, SCHEMA, budget, noise)
     nobody = SCHEMA.encode(pd.DataFrame({"who": ["nobody"]}))
-    options = {"rows": 10, "regularisation": penalty / 10, "centre": np.array([centre])}
+    options = {"rows": 10, "regularisation": penalty * unit**2 / 10}
+    options["centre"] = np.array([centre / unit])
     for noise.pull in pulls:
-        answer = vault.minimise_perturbed(Line(), 1.0, nobody, budget.whole, **options)
-        points.append(answer.values[0])
+        answer = vault.minimise_perturbed(Line(unit), unit, nobody, budget.whole, **options)
+        points.append(answer.values[0] * unit)
     scale = noise.scales[0] * STEP
     density = -np.abs(pulls) / scale + np.log(-np.gradient(pulls, points))
     return np.array(points), density, claimed_epsilon(vault.ledger.event)
 
 
-def revealed(budget, penalty, centre, size=1):
+def revealed(budget, penalty, centre, size=1, unit=1.0):
     """The worst loss between a table and its neighbour, and the charge."""
     person, other = ["person"] * size, ["other"] * size
     replaced = budget.neighbours.name == "REPLACE_ONE"
@@ -69,7 +73,7 @@ def revealed(budget, penalty, centre, size=1):
         else [["nobody"] * 3, ["nobody"] * 3 + person]
     )
     (first, left, claim), (second, right, _) = (
-        law(pd.DataFrame({"who": each}), budget, penalty, centre) for each in tables
+        law(pd.DataFrame({"who": each}), budget, penalty, centre, unit) for each in tables
     )
     # Within what both have, and not at the ends, where slopes are one-sided.
     low, high = max(first[2], second[2]), min(first[-3], second[-3])
@@ -97,5 +101,12 @@ def test_a_row_that_is_replaced_pulls_twice():
 def test_rows_in_doubt_bend_the_objective_and_that_is_charged():
     # log(1 + 1 / (4 L)) = log 2 of the charge is for the determinant.
     loss, claim = revealed(Budget(0.8), 0.25, -2.0)
+    assert claim == pytest.approx(0.8)
+    assert 0.85 * claim < loss <= claim
+
+
+@pytest.mark.parametrize("unit", [2.0**-332, 2.0**332])
+def test_a_perturbed_objective_reveals_as_much_in_the_smallest_and_the_largest_unit(unit):
+    loss, claim = revealed(Budget(0.8), 0.25, -2.0, unit=unit)
     assert claim == pytest.approx(0.8)
     assert 0.85 * claim < loss <= claim

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from counterpoise.errors import BudgetError, VaultError
@@ -225,6 +226,7 @@ def test_only_a_vault_that_is_not_private_gives_an_answer_without_noise(vault):
         ({"regularisation": 0.0}, "regularisation"),
         ({"regularisation": 1e-9}, "larger"),
         ({"rows": -1}, "rows"),
+        ({"rows": 1e-308, "regularisation": 1e308}, "rows"),
         ({"noise": "uniform"}, "noise"),
         ({"scale": -1.0}, "scale"),
         ({"centre": np.zeros(2)}, "centre"),
@@ -259,7 +261,7 @@ def test_newton_reaches_the_gradient_norm_from_anywhere(far):
         hessian = (rows * (wrong * (1 - wrong))[:, None]).T @ rows + 1e-3 * np.eye(2)
         return -rows.T @ wrong + 1e-3 * point, hessian
 
-    found = newton(derivatives, np.array([-far, far]), math.sqrt(1.01), 1e-10)
+    found = newton(derivatives, np.array([-far, far]), math.sqrt(1.01), 1e-10, 1e-3)
     assert np.linalg.norm(derivatives(found)[0]) <= 1e-10
     # Where d >= 1 a step lowers J by lambda / M^2 (2 log 2 - 1) at least; far fewer are needed.
     assert len(steps) < 2000
@@ -310,10 +312,87 @@ def test_a_gradient_below_rounding_ends_the_search():
         # The gradient of 1e12 (b - 1/3)^2 / 2 is rounded to nothing better than 1e-4.
         return 1e12 * (point - 1 / 3), 1e12 * np.eye(1)
 
-    assert newton(derivatives, np.array([50.0]), 1.0, 0.0) == pytest.approx([1 / 3])
+    assert newton(derivatives, np.array([50.0]), 1.0, 0.0, 1e12) == pytest.approx([1 / 3])
     restless = iter(np.tile([1e-9, -1e-9], 1000))
 
     def rounding(point):
         return np.array([next(restless)]), np.eye(1)
 
-    assert newton(rounding, np.zeros(1), 1.0, 1e-12) == pytest.approx([0.0], abs=1e-8)
+    assert newton(rounding, np.zeros(1), 1.0, 1e-12, 1.0) == pytest.approx([0.0], abs=1e-8)
+
+
+def two_rows(gap, count):
+    """A problem that Newton's method is slow at: two rows nearly alike, of different labels.
+
+    Both are there `count` times, with slope R^2 / (m lambda) = 1000, and far from the centre.
+    """
+    rows = np.array([[math.sqrt(1 - gap**2), gap], [-math.sqrt(1 - gap**2), gap]])
+    centre, convexity = np.array([0.0, -1000.0]), 1e-3
+    asked = []
+
+    def derivatives(moved):
+        asked.append(moved)
+        wrong = expit(-rows @ (centre + moved))
+        bend = count * wrong * (1 - wrong)
+        gradient = convexity * moved - count * rows.T @ wrong
+        return gradient, convexity * np.eye(2) + (rows * bend[:, None]).T @ rows
+
+    return derivatives, convexity, asked
+
+
+@pytest.mark.parametrize("gap", [1.0, 1e-3, 1e-6])
+def test_a_search_that_takes_too_many_steps_ends_at_the_minimum_by_others(gap):
+    derivatives, convexity, asked = two_rows(gap, 2.0**30)
+    found = newton(derivatives, np.zeros(2), 1.0, 5e-6, convexity)
+    assert np.linalg.norm(derivatives(found)[0]) <= 5e-6
+    # What comes after a thousand steps in two dimensions: 5 p^2 72 at most.
+    assert len(asked) <= 1000 + 2 + 5 * 4 * 72
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_ellipsoids_find_what_newton_finds(size, monkeypatch):
+    generator = np.random.default_rng(size)
+    rows = generator.normal(size=(50, size))
+
+    def derivatives(point):
+        wrong = expit(-rows @ point)
+        hessian = (rows * (wrong * (1 - wrong))[:, None]).T @ rows + 0.1 * np.eye(size)
+        return 0.1 * point - rows.T @ wrong, hessian
+
+    bounds = np.linalg.norm(rows, axis=1).max(), 1e-9, 0.1
+    expected = newton(derivatives, np.zeros(size), *bounds)
+    monkeypatch.setattr("counterpoise.vault.newton._MOST_STEPS", 0)
+    assert newton(derivatives, np.zeros(size), *bounds) == pytest.approx(expected, abs=2e-8)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_ellipsoids_close_in_on_a_point_that_hardly_any_cut_keeps(size, monkeypatch):
+    """As far away as it can be, and just within each half that is left."""
+    monkeypatch.setattr("counterpoise.vault.newton._MOST_STEPS", 0)
+    generator = np.random.default_rng(size)
+    wanted = np.eye(size)[0]
+
+    def derivatives(centre):
+        away = centre - wanted
+        if np.linalg.norm(away) < 1e-6:
+            return np.zeros(size), None
+        other = generator.normal(size=size)
+        across = other - away * (other @ away) / (away @ away)
+        pull = away / np.linalg.norm(away) * (1e-3 if size > 1 else 1.0) + across
+        return pull / np.linalg.norm(pull), None
+
+    found = newton(derivatives, np.zeros(size), 1.0, 1e-9, 1.0)
+    assert np.linalg.norm(found - wanted) < 1e-6
+
+
+@pytest.mark.parametrize("value", [math.nan, 1e300])
+def test_a_search_ends_whatever_it_sees(value):
+    asked = []
+
+    def derivatives(point):
+        asked.append(point)
+        return np.full(2, value), np.eye(2)
+
+    with np.errstate(all="ignore"):
+        newton(derivatives, np.zeros(2), 1.0, 1e-9, 1.0)
+    assert len(asked) == 1000 + 1 + 5 * 4 * 72

@@ -200,3 +200,8 @@ def test_longer_numbers_fill_all_their_bits():
     numbers = [longer(SystemEntropy(), 128) for _ in range(200)]
     assert max(numbers).bit_length() == 128
     assert len(set(numbers)) == 200
+
+
+def test_what_is_far_off_the_grid_or_no_number_is_cut_before_it_wraps_around():
+    points = Grid(0.5).round(np.array([1.2, -math.inf, 1e300, math.nan]))
+    assert points.tolist() == [2, -(2**62), 2**62, 0]

@@ -126,8 +126,9 @@ def test_more_than_is_left_is_refused_before_the_look():
     [
         ({"regularisation": 1e-5}, "regularisation"),  # the determinant costs 2.6
         ({"regularisation": 1e-9}, "regularisation"),
-        ({"regularisation": 1e300}, "regularisation"),
-        ({"regularisation": 5e-324, "rows": 1e-3}, "regularisation"),
+        ({"regularisation": 1e245}, "regularisation"),
+        ({"regularisation": 5e-324}, "regularisation"),
+        ({"regularisation": 1e308, "rows": 1e-308}, "rows"),
         ({"centre": np.zeros(3)}, "centre"),
         ({"share": Budget(1.0).whole.part(1e-6), "regularisation": 1e4}, "larger share"),
     ],

@@ -10,8 +10,9 @@ norm(grad J(b') - grad J'(b')), so D2(b) = slope R / (m lambda) when a row is ad
 2 slope R / (m lambda) when one is replaced, and k times that for a person of k rows (Chaudhuri,
 Monteleoni and Sarwate 2011). The bound is for exact minimisers: a point where the gradient has
 norm g lies within g / lambda of one, so two neighbours' answers may differ by 2 g / lambda more,
-which is charged. Newton's method here reaches g for every table (`newton`), so there is no failure
-to report; half of g is left for floating-point error, which for ordinary margins stays below it
+which is charged. Newton's method here reaches g for every table, in a number of steps that is
+bounded in advance up to 2^31 rows, private and public (`newton`), so there is no failure to report;
+half of g is left for floating-point error, which for ordinary margins stays below it
 up to a thousand million rows. It solves for b - c, and that is what is noised, so no lambda is too
 large for the precision of c. A public linear map of b is as sensitive as its operator norm says.
 Only the noised answer leaves; the number of passes over the rows does not. The law of the noise
@@ -30,7 +31,7 @@ from scipy.special import expit
 from counterpoise.arguments import instance_of, number_array, one_of
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded
-from counterpoise.vault.asked import feature_names, positive, require_methods, share_of
+from counterpoise.vault.asked import feature_names, require_methods, share_of
 from counterpoise.vault.budget import Share
 from counterpoise.vault.newton import newton
 from counterpoise.vault.noise import Grid, Noise
@@ -39,6 +40,7 @@ from counterpoise.vault.perturbation import (
     LARGEST_MOVE,
     LAWS,
     NoiseLaw,
+    in_range,
     operator_norm,
     perturbation_for,
 )
@@ -123,8 +125,9 @@ def minimise(
     noise = one_of("noise", noise, LAWS, VaultError)
     require_methods("loss", loss, "a Loss", "slope", "steepening", "derivatives")
     instance_of("synthetic", synthetic, Coded, "rows that the schema has coded", VaultError)
-    names, bound, share = feature_names(features), positive("bound", bound), share_of(share)
-    rows, regularisation = positive("rows", rows), positive("regularisation", regularisation)
+    names, bound, share = feature_names(features), in_range("bound", bound), share_of(share)
+    rows, regularisation = in_range("rows", rows), in_range("regularisation", regularisation)
+    steepening = in_range("steepening", loss.steepening)
     size = len(names)
     start = checked_centre(centre, size, bound)
     matrix = _checked_outputs(outputs, size)
@@ -168,7 +171,9 @@ def minimise(
                     hessian += (values * second[:, None]).T @ values / rows
             return gradient, hessian
 
-        solved = newton(derivatives, np.zeros(size), loss.steepening * bound, gradient_norm)
+        solved = newton(
+            derivatives, np.zeros(size), steepening * bound, gradient_norm, regularisation
+        )
         exact = solved if matrix is None else matrix @ solved
         if law.law == "none":
             return exact
@@ -229,8 +234,10 @@ def clipped_features(features: FeatureMap, rows: Coded, bound: float, size: int)
 def checked_centre(centre: np.ndarray | None, size: int, bound: float) -> np.ndarray:
     """A public centre of `size` numbers, zero unless it is stated, or a refusal."""
     found = np.zeros(size) if centre is None else number_array("centre", centre, error=VaultError)
-    # Margins beyond any use would only cost precision.
-    if found.shape != (size,) or not np.linalg.norm(found) * bound <= LARGEST_MOVE:
+    # Margins beyond any use would only cost precision; of what is far too long no square is taken.
+    longest = float(np.max(np.abs(found), initial=0.0)) * bound
+    is_short = longest <= LARGEST_MOVE and np.linalg.norm(found) * bound <= LARGEST_MOVE
+    if found.shape != (size,) or not is_short:
         raise VaultError(
             f"centre: expected {size} numbers of norm at most {LARGEST_MOVE:g} / bound"
         )

@@ -38,7 +38,7 @@ import numpy as np
 from counterpoise.arguments import instance_of
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded
-from counterpoise.vault.asked import feature_names, positive, share_of
+from counterpoise.vault.asked import feature_names, share_of
 from counterpoise.vault.budget import Budget, Share
 from counterpoise.vault.events import PureDpEvent
 from counterpoise.vault.minimise import (
@@ -49,7 +49,7 @@ from counterpoise.vault.minimise import (
 )
 from counterpoise.vault.newton import newton
 from counterpoise.vault.noise import Grid, Noise, check_scale
-from counterpoise.vault.perturbation import LARGEST_MOVE, LEAST_MOVE, LEAST_WEIGHT
+from counterpoise.vault.perturbation import LARGEST_MOVE, LEAST_MOVE, in_range
 from counterpoise.vault.storage import Storage
 from counterpoise.vault.sums import FeatureMap
 
@@ -119,8 +119,8 @@ def minimise_perturbed(
     determinant would take nearly all of the share is refused.
     """
     instance_of("synthetic", synthetic, Coded, "rows that the schema has coded", VaultError)
-    names, bound, share = feature_names(features), positive("bound", bound), share_of(share)
-    rows, regularisation = positive("rows", rows), positive("regularisation", regularisation)
+    names, bound, share = feature_names(features), in_range("bound", bound), share_of(share)
+    rows, regularisation = in_range("rows", rows), in_range("regularisation", regularisation)
     size, penalty = len(names), rows * regularisation
     start = checked_centre(centre, size, bound)
     vault.require_rows("minimise_perturbed")
@@ -145,7 +145,7 @@ def minimise_perturbed(
             return gradient, hessian
 
         steepening = loss.steepening * bound
-        solved = newton(derivatives, np.zeros(size), steepening, noise.gradient_norm)
+        solved = newton(derivatives, np.zeros(size), steepening, noise.gradient_norm, penalty)
         grid = noise.answer_grid
         points = grid.round(solved)
         return grid.values(source.l2_laplace(points, noise.outer_scale / grid.step))
@@ -175,7 +175,7 @@ def objective_noise(
     (2.061, 1.0)
     """
     row = bound * (1 + _ROUNDING)
-    if not LEAST_WEIGHT <= row * row <= LARGEST_MOVE * penalty or not penalty >= LEAST_WEIGHT:
+    if not row * row <= LARGEST_MOVE * penalty:
         raise VaultError(
             f"regularisation: with a penalty of {penalty:g} on all rows one row could move the fit "
             "by far more than the fit itself; state a larger one"

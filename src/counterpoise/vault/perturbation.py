@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -43,8 +43,16 @@ LARGEST_MOVE = 1000.0
 # Nor is there any use in one that moves it by less: the grid of the noise would underflow.
 LEAST_MOVE = 1e-200
 
-# Nor in a penalty m lambda so small that dividing by it overflows.
-LEAST_WEIGHT = 1e-300
+# What may be asked with: what is made of these and of 2^31 rows has squares that are numbers, so
+# that no norm is zero or infinite by its unit alone, and `newton` takes as many steps as it says.
+RANGES = {
+    "bound": (1e-100, 1e100),
+    "rows": (1.0, 2.0**60),
+    "regularisation": (1e-250, 1e250),
+    "reach": (1e-100, 1e100),
+    "slope": (1e-6, 1e6),
+    "steepening": (0.0, 1e3),
+}
 
 # Clipping multiplies by a rounded quotient, which may overshoot by some units in the last place;
 # so may an operator norm.
@@ -108,16 +116,11 @@ def perturbation_for(
         ("reach", reach),
         ("slope", slope),
     ):
-        real_number("minimise", value, f"a positive {name}", VaultError, above=0)
+        in_range(name, value)
     if not slope * bound * bound <= LARGEST_MOVE * rows * regularisation:
         raise VaultError(
             f"minimise: with a regularisation of {regularisation:g} one row could move the fit by "
             "far more than the fit itself; state a larger one"
-        )
-    if not rows * regularisation >= LEAST_WEIGHT:
-        raise VaultError(
-            f"minimise: {rows:g} rows with a regularisation of {regularisation:g} cannot be told "
-            "from none; state a larger one"
         )
     # D2(b) = slope R / (m lambda) a row, and 2 g / lambda for solving to a gradient norm g.
     row = slope * bound * (1 + _ROUNDING) / (rows * regularisation)
@@ -157,6 +160,13 @@ def perturbation_for(
     if chosen < afforded * (1 - _ROUNDING):
         raise BudgetError(_too_dear(noise, event, chosen, afforded, share))
     return Perturbation(noise, chosen, sensitivity, size, grid.step, event)
+
+
+def in_range(name: str, value: Any) -> float:
+    """A parameter of a minimiser, within its range."""
+    least, most = RANGES[name]
+    expected = f"a number from {least:g} to {most:g}"
+    return real_number(name, value, expected, VaultError, above=least, below=most, inclusive=True)
 
 
 def operator_norm(matrix: np.ndarray) -> float:

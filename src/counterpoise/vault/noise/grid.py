@@ -26,6 +26,9 @@ GRID_PLACES = 24
 # Below this a step would not be a number of full precision any more.
 LEAST_BOUND = 1e-300
 
+# So many steps from zero points are cut off: what noise adds to them stays within 64 bits.
+_FARTHEST = 2.0**62
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -49,7 +52,8 @@ class Grid:
 
     def round(self, values: np.ndarray) -> np.ndarray:
         """The nearest grid points, as integer multiples of the step."""
-        return np.rint(np.asarray(values) / self.step).astype(np.int64)
+        steps = np.clip(np.nan_to_num(np.asarray(values) / self.step), -_FARTHEST, _FARTHEST)
+        return np.rint(steps).astype(np.int64)
 
     def rounding(self, columns: int) -> float:
         """The most by which rounding changes the L2 norm of a vector of that length."""
