@@ -15,11 +15,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from counterpoise.errors import CounterpoiseError, MethodError
+from counterpoise.errors import CounterpoiseError, CounterpoiseWarning, MethodError
+from counterpoise.networks import Inputs, Network, Optimiser
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers.support_points import SupportPoints
-from counterpoise.vault import Budget, LogisticLoss, MarginalError, PointDistance, Share, Vault
-from tests.audits.exact import GAUSSIAN, ROUNDING, claim, listen, loss, pair
+from counterpoise.vault import (
+    Budget,
+    DescentPlan,
+    LogisticLoss,
+    MarginalError,
+    PointDistance,
+    Share,
+    TeacherPlan,
+    Vault,
+)
+from counterpoise.vault.noise.entropy import SeededEntropy
+from tests.audits.audit import audited_vault
+from tests.audits.exact import GAUSSIAN, ROUNDING, Listening, claim, listen, loss, pair
 
 ADD = Budget(50.0, 1e-6)
 REPLACE = Budget(50.0, 1e-6, "replace", 3)
@@ -123,6 +135,20 @@ OF_MINIMISERS = {
         each("centre", ([1001.0, 0], [1e300, 0], [math.nan, 0], [math.inf, 0], [1.0])),
     ),
 }
+
+
+def rows_of(vault, share, rows):
+    return vault.select_points(1, share, candidates=POOL, rows=rows)
+
+
+def sums_of(vault, share, bound):
+    return vault.sums(Opposite(min(bound, 1e290)), bound, share)
+
+
+def quantiles_of(vault, share, probabilities):
+    return vault.quantiles("x", probabilities, share)
+
+
 WIDTHS = (1e-12, 1e12)
 EDGES = {
     "select_points width": Edge(points_of, (*WIDTHS, 1e-8, 1e8), beyond(*WIDTHS)),
@@ -176,6 +202,23 @@ EDGES |= {
         each("loss", (*map(Loss, beyond(1e-6, 1e6)), *(Loss(1, s) for s in beyond(0.0, 1e3)))),
     ),
 }
+EDGES |= {
+    "select_points rows": Edge(rows_of, (1.0, 2.0**30), beyond(1.0, 2.0**30)),
+    "sums bound": Edge(
+        sums_of,
+        (1e-300, 1e290),
+        (0.0, *beyond(1e-300, 1e290), 1.79e308),
+    ),
+    "quantiles probabilities": Edge(
+        quantiles_of,
+        ([1e-9], [1 - 1e-9]),
+        (
+            *([q] for q in (0.0, 5e-324, 0.9e-9, 1 - 0.9e-9, math.nextafter(1, 0), 1.0, math.nan)),
+            [0.5, 0.5 + 0.9e-9],
+            [],
+        ),
+    ),
+}
 TAKEN = [
     pytest.param(edge.ask, value, id=f"{name} {value}")
     for name, edge in EDGES.items()
@@ -210,6 +253,117 @@ def test_beyond_an_edge_nothing_is_charged(ask, value):
         with pytest.raises(CounterpoiseError):
             ask(vault, GAUSSIAN, value)
         assert vault.ledger.spends == ()
+
+
+QUERIES: dict[str, Callable[[Vault, Share], Any]] = {
+    "counts": lambda vault, share: vault.counts([("c",), ("x", "c")], share),
+    "total": lambda vault, share: vault.total(share),
+    "bounds": lambda vault, share: vault.bounds("x", share),
+    "choose_bins": lambda vault, share: vault.choose_bins(share),
+    "choose_cells": lambda vault, share: vault.choose_cells(share.part(0.9), share.part(0.1)),
+    "quantiles": lambda vault, share: quantiles_of(vault, share, [0.2, 0.5, 0.9]),
+    "categories": lambda vault, share: vault.categories("c", share, 1e-9),
+    "sums": lambda vault, share: sums_of(vault, share, 1.0),
+    "select": lambda vault, share: errors_of(vault, share, (0.0, 1.0, 0.0)),
+    "select_points": lambda vault, share: rows_of(vault, share, 4.0),
+    "metropolis": lambda vault, share: vault.select_points(
+        2, share, sampler="metropolis", rows=4.0, moves=10
+    ),
+    **{
+        f"select_bandwidth, {law}": lambda vault, share, law=law: bandwidth_of(law)(
+            vault, share, (0.1, 0.2)
+        )
+        for law in ("exponential", "laplace")
+    },
+    **{
+        f"minimise, {law}": lambda vault, share, law=law: minimised(noise=law)(vault, share, {})
+        for law in ("gaussian", "laplace", "l2-laplace")
+    },
+    "minimise_perturbed": lambda vault, share: minimised("minimise_perturbed")(vault, share, {}),
+}
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["pure", "zcdp"])
+@pytest.mark.parametrize("part", [1.0, 1e-8, 1e-16, 1e-30, 1e-60, 1e-95, 1e-110, 5e-324])
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_share_of_any_size_is_charged_and_answered_or_refused(name, part, delta):
+    for epsilon in (1.0, 10_000.0):
+        budget = Budget(epsilon, delta)
+        with Vault(REST, LINE, budget, seed=1) as vault, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", CounterpoiseWarning)
+            try:
+                QUERIES[name](vault, budget.whole.part(part))
+            except CounterpoiseError as error:
+                # What was found in the noise may be nothing; that is an answer.
+                assert "clear of the noise" in str(error) or not vault.ledger.spends
+            else:
+                assert vault.ledger.spends
+                assert vault.ledger.epsilon_spent <= epsilon
+
+
+DESCENT = {"rate": 1.0, "lot": 4.0, "clip": 1.0, "noise": 2.0, "steps": 1}
+OF_DESCENTS = {
+    "rate": (1e-12, 1.0),
+    "lot": (1e-12, 1e12),
+    "clip": (1e-12, 1e12),
+    "noise": (1e-3, 1e6),
+    "steps": (1, 10**9),
+}
+INPUTS = Inputs(LINE)
+NETWORK = Network((INPUTS.size, 3, 1))
+
+
+def plan_of(name, value):
+    return DescentPlan(INPUTS, NETWORK, "logistic", **(DESCENT | {name: value}))
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0, 1e100])
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, end) for name, ends in OF_DESCENTS.items() for end in ends]
+)
+def test_no_more_is_revealed_at_an_edge_of_a_descent_than_is_charged(name, value, size):
+    """Given the lot, a step reveals what its noise multiplier says; sampling makes it less."""
+    parameters = np.random.default_rng(0).choice([-size, size], NETWORK.size)
+    plan = plan_of(name, value)
+    draws = []
+    for table in pair(REST, PERSON, OTHER, ADD):
+        noise = Listening()
+        with audited_vault(table, LINE, ADD, noise) as vault, np.errstate(all="raise"):
+            answer = vault.descent(plan).gradient(parameters)
+        assert np.isfinite(answer).all()
+        draws += noise.draws
+    assert loss(*draws) <= (1 + ROUNDING) / plan.noise
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, end) for name, ends in OF_DESCENTS.items() for end in beyond(*ends)],
+)
+def test_a_plan_beyond_an_edge_is_refused(name, value):
+    with pytest.raises(CounterpoiseError, match=name):
+        plan_of(name, value)
+
+
+@pytest.mark.parametrize("rate", [1e-300, 1e300])
+@pytest.mark.parametrize("noise", [1e-3, 1e6])
+def test_one_vote_in_each_count_is_charged_whatever_teachers_learn(noise, rate):
+    """With teachers that overflow too: who has no number for an output does not say private."""
+    optimiser = Optimiser(rate=rate)
+    plan = TeacherPlan(INPUTS, NETWORK, teachers=3, queries=2, noise=noise, optimiser=optimiser)
+    rows = np.random.default_rng(0).uniform(-1, 1, (2, INPUTS.size))
+    draws = []
+    for table in pair(REST, PERSON, OTHER, REPLACE):
+        noise_of = Listening()
+        noise_of._entropy = SeededEntropy(1)  # the same teachers for both
+        with audited_vault(table, LINE, REPLACE, noise_of) as vault:
+            opened = vault.teachers(plan)
+            opened.train(rows, 3)
+            opened.votes(rows)
+        draws += noise_of.draws
+    first, second = draws
+    assert np.abs(second.exact - first.exact).max() <= REPLACE.max_rows_per_person
+    assert first.scale == second.scale == noise * REPLACE.max_rows_per_person
 
 
 PERTURBED = {

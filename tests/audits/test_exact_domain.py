@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from counterpoise.errors import VaultError
+from counterpoise.errors import BudgetError, VaultError
 from counterpoise.schema import Column, Schema
-from counterpoise.vault import Budget, Share, Vault
+from counterpoise.vault import ADD_REMOVE, Budget, Share, Vault
+from counterpoise.vault.categories import _threshold
 from tests.audits.exact import (
     EVERY,
     EVERY_BUDGET,
@@ -96,10 +97,26 @@ def test_values_of_one_person_alone_pass_as_rarely_as_delta_says(budget, delta, 
     assert failing(threshold - spare) > delta
 
 
-@pytest.mark.parametrize("delta", [0.0, -1e-9, 1.0, 2.0, math.nan])
+@pytest.mark.parametrize("delta", [math.nextafter(1e-200, 1), 1e-100, 0.5, 0.9, 1 - 1e-9])
+@pytest.mark.parametrize("scale", [0.01, 3.0])
+def test_thresholds_are_above_one_person_whatever_the_delta(scale, delta):
+    """The tails of the discrete Gaussian are bounded by those of the continuous one from 1 on."""
+    threshold = _threshold(scale, delta, 1, ADD_REMOVE)
+    assert 2 <= threshold <= 2 + math.ceil(31 * scale)
+    assert passing(scale, 1, threshold) <= delta
+
+
+def test_a_list_that_noise_would_drown_is_refused_before_it_is_charged():
+    with Vault(pd.DataFrame({"x": ["a"]}), OPEN, Budget(1.0, 1e-6), seed=1) as vault:
+        with pytest.raises(BudgetError, match="too small"):
+            vault.categories("x", Share(1e-40, pure=False), 1e-9)
+        assert vault.ledger.spends == ()
+
+
+@pytest.mark.parametrize("delta", [0.0, -1e-9, 5e-324, 1e-200, 1.0, 2.0, math.nan])
 def test_a_delta_that_is_none_is_refused_before_it_is_charged(delta):
     with Vault(pd.DataFrame({"x": ["a"]}), OPEN, Budget(1.0, 1e-6), seed=1) as vault:
-        with pytest.raises(VaultError, match="delta"):
+        with pytest.raises(VaultError, match="a delta between"):
             vault.categories("x", vault.budget.whole.part(0.5), delta)
         assert vault.ledger.spends == ()
 

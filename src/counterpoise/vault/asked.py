@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from counterpoise.arguments import column_sets, instance_of, number_array, real_number
 from counterpoise.errors import VaultError
 from counterpoise.vault.budget import Share
@@ -30,16 +32,21 @@ def cliques_of(name: str, value: Any) -> list[tuple[str, ...]]:
     return list(column_sets(name, value, VaultError))
 
 
+# Probabilities are as far from 0, from 1 and from each other: their ratios, which the quantiles
+# within a part are, then stay apart in floating point, and no grid of ours is as fine.
+LEAST_GAP = 1e-9
+
+
 def probabilities_of(name: str, value: Any) -> tuple[float, ...]:
-    """Increasing numbers between 0 and 1."""
-    expected = "increasing probabilities in (0, 1)"
+    """Increasing numbers between 0 and 1, all well apart."""
+    expected = f"increasing probabilities in (0, 1), {LEAST_GAP:g} apart or more"
     found = number_array(name, value, expected, VaultError)
-    wanted = tuple(found.ravel().tolist())
-    if found.ndim != 1 or not wanted or list(wanted) != sorted(set(wanted)):
+    if found.ndim != 1 or not found.size:
         raise VaultError(f"{name}: expected {expected}")
-    if not 0 < wanted[0] <= wanted[-1] < 1:
+    # The differences are rounded.
+    if not np.diff([0.0, *found, 1.0]).min() >= LEAST_GAP * (1 - 1e-6):
         raise VaultError(f"{name}: expected {expected}")
-    return wanted
+    return tuple(found.tolist())
 
 
 def feature_names(features: Any) -> tuple[str, ...]:

@@ -40,6 +40,10 @@ WHY_ROWS_ARE_STATED = (
 # times what a person can change, and nothing can be learnt from anybody's table.
 LEAST_EPSILON = 1e-9
 
+# The least share: a budget in more parts than anybody can ask for. What is worked out from it, such
+# as the rate of a choice, is a number of full precision, and so above zero.
+LEAST_SHARE = 1e-100
+
 # Shares are scaled down by this much, so that adding them up in floating point cannot overspend.
 _MARGIN = 1e-9
 
@@ -219,6 +223,10 @@ class Share:
         amount = real_number(
             "a share", self.amount, "a positive part of the budget", BudgetError, above=0
         )
+        if amount < LEAST_SHARE:
+            raise BudgetError(
+                f"a share of {amount:g} is too small a budget for any query: give it a larger part"
+            )
         object.__setattr__(self, "amount", amount)
 
     @property

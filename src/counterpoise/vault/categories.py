@@ -8,10 +8,10 @@ cost one Gaussian event. [Korolova et al. 2009; PRIVACY: ground rule 4]
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 from scipy.stats import norm
 
 from counterpoise.arguments import real_number
@@ -20,11 +20,14 @@ from counterpoise.schema.rules import is_writable
 from counterpoise.vault.asked import share_of
 from counterpoise.vault.budget import REPLACE, Share
 from counterpoise.vault.events import GaussianDpEvent
-from counterpoise.vault.noise import Noise
+from counterpoise.vault.noise import Noise, check_scale
 from counterpoise.vault.storage import Storage
 
 if TYPE_CHECKING:
     from counterpoise.vault.vault import Vault
+
+# With less the quantile of a threshold is infinite, and no list is any better hidden.
+LEAST_DELTA = 1e-200
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,14 @@ def categories(vault: Vault, column: str, share: Share, delta: float) -> NoisyCa
     """List the frequent values of a categorical column; charges a Gaussian event and `delta`."""
     if vault.schema[column].is_numeric:
         raise VaultError(f"categories of {column!r}: expected a categorical column")
-    expected = "a delta between 0 and 1"
-    delta = real_number(f"categories of {column!r}", delta, expected, VaultError, above=0, below=1)
+    expected = f"a delta between {LEAST_DELTA:g} and 1"
+    delta = real_number(
+        f"categories of {column!r}", delta, expected, VaultError, above=LEAST_DELTA, below=1
+    )
     vault._require_unsettled()
     l2_sensitivity, _ = vault.budget.count_sensitivity()
     scale = share_of(share).gaussian_scale(l2_sensitivity)
+    check_scale(scale)
     threshold = _threshold(scale, delta, vault.budget.max_rows_per_person, vault.budget.neighbours)
     event = GaussianDpEvent(scale / l2_sensitivity)
     # What no schema can list, such as half of a surrogate pair, stays unlisted.
@@ -72,7 +78,7 @@ def _threshold(scale: float, delta: float, rows: int, neighbours: object) -> int
     A person has at most `rows` values, each at most `rows` times, so it is enough that
     rows * P(rows + Z >= T) <= delta; a replaced person has such values on both sides. The tail
     of the discrete Gaussian at an integer t is at most that of the continuous one at t - 1
-    (Canonne, Kamath and Steinke 2020, proposition 25).
+    (Canonne, Kamath and Steinke 2020, proposition 25), from t = 1 on: no delta makes T less.
     """
     values = rows * (2 if neighbours is REPLACE else 1)
-    return rows + 1 + int(np.ceil(scale * norm.isf(delta / values)))
+    return rows + 1 + math.ceil(scale * max(0.0, float(norm.isf(delta / values))))

@@ -8,7 +8,6 @@ budget L2-Laplace noise of scale R/epsilon makes it epsilon-DP. [PRIVACY: mechan
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -111,10 +110,7 @@ class ClippedSum:
 def _most_after_rounding(bound: float, size: int, grid: Grid) -> float:
     # Clipping multiplies by a rounded quotient, which may overshoot by some units in the last
     # place.
-    most = bound * (1 + 1e-12) + grid.rounding(size)
-    if not math.isfinite(most):
-        raise VaultError(f"sums: a bound of {bound:g} is too large; use a larger unit")
-    return most
+    return bound * (1 + 1e-12) + grid.rounding(size)
 
 
 def _sum_of_points(values: np.ndarray, bound: float, grid: Grid) -> np.ndarray:

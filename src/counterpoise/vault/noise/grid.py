@@ -23,8 +23,9 @@ from counterpoise.vault.noise.limits import check_scale
 # still add up in 64 bits, and the rounding costs about a ten-millionth of the sensitivity.
 GRID_PLACES = 24
 
-# Below this a step would not be a number of full precision any more.
-LEAST_BOUND = 1e-300
+# Below these a step would not be a number of full precision any more; beyond them a sum over all
+# rows there may be, or noise of the largest scale, would be infinite.
+LEAST_BOUND, MOST_BOUND = 1e-300, 1e290
 
 # So many steps from zero points are cut off: what noise adds to them stays within 64 bits.
 _FARTHEST = 2.0**62
@@ -43,10 +44,10 @@ class Grid:
     @classmethod
     def below(cls, bound: float) -> "Grid":
         """The grid for rows of norm at most `bound`."""
-        if not (math.isfinite(bound) and bound >= LEAST_BOUND):
+        if not LEAST_BOUND <= bound <= MOST_BOUND:
             raise VaultError(
-                f"bound: expected a number from {LEAST_BOUND:g}, not {bound:g}; state the features "
-                "in a larger unit"
+                f"bound: expected a number from {LEAST_BOUND:g} to {MOST_BOUND:g}, not {bound:g}; "
+                "state the features in another unit"
             )
         return cls(2.0 ** (math.floor(math.log2(bound)) - GRID_PLACES))
 
