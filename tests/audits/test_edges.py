@@ -284,7 +284,7 @@ QUERIES: dict[str, Callable[[Vault, Share], Any]] = {
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["pure", "zcdp"])
-@pytest.mark.parametrize("part", [1.0, 1e-8, 1e-16, 1e-30, 1e-60, 1e-95, 1e-110, 5e-324])
+@pytest.mark.parametrize("part", [1.0, 1e-9, 1e-16, 1e-30, 1e-95, 5e-324])
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_share_of_any_size_is_charged_and_answered_or_refused(name, part, delta):
     for epsilon in (1.0, 10_000.0):

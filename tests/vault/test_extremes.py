@@ -120,6 +120,14 @@ def test_a_share_too_small_for_a_count_is_refused_before_the_look(amount, pure):
         )
 
 
+@pytest.mark.parametrize("weight", [1e300, 1e308, math.inf])
+def test_a_share_is_split_by_weights_that_add_up_to_a_number_or_not_at_all(weight):
+    with pytest.raises(BudgetError, match="a weight"):
+        Budget(1.0).whole.split(weight, weight)
+    first, second = Budget(1.0).whole.split(9e299, 9e299)
+    assert first.amount == second.amount == pytest.approx(Budget(1.0).whole.amount / 2)
+
+
 @pytest.mark.parametrize("seed", [None, 1])
 def test_noise_beyond_64_bits_is_refused(seed):
     noise, zeros = Noise(seed), np.zeros(3, dtype=np.int64)

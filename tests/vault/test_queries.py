@@ -11,11 +11,12 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 from counterpoise.errors import BudgetError, SchemaError, TableError, VaultError
-from counterpoise.schema import Column, Schema
+from counterpoise.schema import Coded, Column, Schema
 from counterpoise.vault import Budget, MarginalError, Vault
 from counterpoise.vault.events import DiscreteLaplaceDpEvent, ExponentialDpEvent, PureDpEvent
 from counterpoise.vault.noise import Grid
 from counterpoise.vault.select import exponential_choice
+from counterpoise.vault.storage.adding import unit_counts
 from counterpoise.vault.sums import _sum_of_points, clip
 from tests.vault.test_boundary import LOOKS
 
@@ -273,6 +274,13 @@ def test_quantiles_are_close_to_the_truth(open_vault, table, schema):
         assert spend.event.count == 3  # ceil(log2(6)) levels
     assert answer.units * 1000 == pytest.approx(table["income"].quantile(probabilities), rel=0.05)
     assert (np.diff(answer.units) >= 0).all()
+
+
+def test_a_place_that_is_no_number_is_counted_within_the_range(schema, table):
+    rows = schema.encode(table[:4])
+    units = np.full(rows.units.shape, [[math.nan], [-1e300], [math.inf], [0.5]])
+    place = schema.index("income")
+    assert unit_counts(Coded(schema, rows.codes, units), place, 4).tolist() == [2, 0, 1, 1]
 
 
 def test_quantiles_of_a_category_are_refused(open_vault):

@@ -44,6 +44,9 @@ LEAST_EPSILON = 1e-9
 # as the rate of a choice, is a number of full precision, and so above zero.
 LEAST_SHARE = 1e-100
 
+# So that any weights of parts add up to a number.
+_MOST_WEIGHT = 1e300
+
 # Shares are scaled down by this much, so that adding them up in floating point cannot overspend.
 _MARGIN = 1e-9
 
@@ -260,8 +263,9 @@ class Share:
 
     def split(self, *weights: float) -> "tuple[Share, ...]":
         """Shares in proportion to `weights`, adding up to this one."""
+        expected = f"a positive number below {_MOST_WEIGHT:g}"
         weights = tuple(
-            real_number("a weight", weight, "a positive number", BudgetError, above=0)
+            real_number("a weight", weight, expected, BudgetError, above=0, below=_MOST_WEIGHT)
             for weight in weights
         )
         whole = math.fsum(weights)

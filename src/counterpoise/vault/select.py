@@ -97,16 +97,16 @@ class MarginalError:
                 raise VaultError(f"{name}: expected {count}, one for each candidate")
         if not isinstance(self.estimates, Sequence) or len(self.estimates) != count:
             raise VaultError(f"estimates: expected {count} arrays, one for each candidate")
-        found = [np.asarray(estimate) for estimate in self.estimates]
+        estimates = [np.asarray(estimate) for estimate in self.estimates]
         sizes = [math.prod(shape) for shape in shapes]
-        for estimate, shape, cells in zip(found, shapes, sizes, strict=True):
+        for estimate, shape, cells in zip(estimates, shapes, sizes, strict=True):
             if estimate.dtype.kind not in "biuf" or estimate.shape not in (shape, (cells,)):
                 raise VaultError(
                     f"estimates: expected numbers for the {cells} cells of a candidate, in their "
                     "shape or flat"
                 )
         for batch in _batches(sizes):
-            together = np.concatenate([estimate.ravel() for estimate in found[batch]])
+            together = np.concatenate([estimate.ravel() for estimate in estimates[batch]])
             if not np.max(np.abs(together)) <= _LARGEST_NUMBER:
                 raise VaultError(f"estimates: expected numbers of at most {_LARGEST_NUMBER:g}")
 

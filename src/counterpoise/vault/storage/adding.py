@@ -37,4 +37,6 @@ def unit_counts(coded: Coded, place: int, cells: int) -> np.ndarray:
     """The rows in each of `cells` equal parts of a column's range, without the nulls."""
     present = coded.codes[:, place] != coded.schema.columns[place].null_code
     units = coded.units[present, place]
-    return np.bincount(np.minimum((units * cells).astype(np.int64), cells - 1), minlength=cells)
+    # Within the range before they are whole numbers, whatever they are.
+    inside = np.fmin(np.fmax(units * cells, 0), cells - 1)
+    return np.bincount(inside.astype(np.int64), minlength=cells)
