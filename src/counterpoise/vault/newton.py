@@ -23,9 +23,10 @@ most e = g^2 / (2 L) left to gain has a gradient of norm at most g, and all poin
 the minimum are such points. A cut through the centre of an ellipsoid in p dimensions leaves a
 smaller one, by exp(-1 / (5 p)) in volume, with room for rounding, and keeps all points that are
 no worse than the centre. So after 5 p^2 log(D L / g) cuts, some centre had at most e left to gain.
-For minimisers as in `minimise` and `objective`, of 2^31 rows, private and public, D L / g is at
-most 2^31 (1 + 1000 steepening 2^31) 2e6, with steepening at most 1000: e^72. (1000 bounds
-slope R^2 / (m lambda) there.)
+Minimisers as in `minimise` and `objective` have, for n rows, private and public, of norm R,
+D <= slope R n / (m lambda), and L <= lambda + slope steepening R^2 n / m, because a loss bends by
+no more than slope times steepening. With slope R^2 <= 1000 m lambda, steepening <= 1000 and
+g >= 5e-7 slope R / m, as they are held to there, and n = 2^31, log(D L / g) is below 72.
 
 There is no error, no warning and no other answer on any way out, so how the search ended tells
 nobody anything about the data.
