@@ -42,7 +42,7 @@ import numpy as np
 _NEAR = 0.25
 _STEPS_WHEN_NEAR = 40
 
-# Ordinary tables take ten to thirty steps. The hardest of a million rows that we found, with
+# Ordinary tables take three to twenty steps. The hardest of a million rows that we found, with
 # slope R^2 / (m lambda) = 1, took two hundred.
 _MOST_STEPS = 1000
 # log(D L / g), at most
