@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -245,6 +246,31 @@ def test_an_open_descent_is_neither_shown_nor_copied_and_ends_with_the_vault():
             descent.gradient(PARAMETERS)
         with pytest.raises(VaultError, match="what is left of it stays paid for"):
             descent.keep({})
+
+
+def test_a_descent_that_is_closed_during_a_step_of_another_thread_keeps_no_rows(monkeypatch):
+    with opened() as vault, vault.descent(descent_plan()) as descent:
+        read, is_reading, is_closed = vault._storage.batches, threading.Event(), threading.Event()
+
+        def slowly(rows):
+            is_reading.set()
+            # Closing that does not wait for the step would be over by then.
+            is_closed.wait(0.1)
+            return read(rows)
+
+        def close():
+            is_reading.wait()
+            descent.close()
+            is_closed.set()
+
+        monkeypatch.setattr(vault._storage, "batches", slowly)
+        closing = threading.Thread(target=close, daemon=True)
+        closing.start()
+        descent.gradient(PARAMETERS)
+        closing.join()
+        assert descent._rows is None
+        assert descent._lots == []
+        assert not descent._room._arrays
 
 
 def test_another_query_cannot_be_asked_from_within_a_step(monkeypatch):

@@ -1,5 +1,7 @@
 """Teacher votes: charged whole, one teacher a row, and no teacher learns from another's rows."""
 
+import threading
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -176,6 +178,29 @@ def test_teachers_are_let_go_with_the_course_and_seeds_repeat():
             return found
 
     assert np.array_equal(run(), run())
+
+
+def test_teachers_that_are_closed_while_another_thread_trains_them_are_let_go(monkeypatch):
+    with opened() as vault, vault.teachers(teacher_plan()) as teachers:
+        draw, is_training, is_closed = vault._noise.uniforms, threading.Event(), threading.Event()
+
+        def slowly(count):
+            is_training.set()
+            is_closed.wait(0.1)
+            return draw(count)
+
+        def close():
+            is_training.wait()
+            teachers.close()
+            is_closed.set()
+
+        monkeypatch.setattr(vault._noise, "uniforms", slowly)
+        closing = threading.Thread(target=close, daemon=True)
+        closing.start()
+        teachers.train(PUBLIC, 1)
+        closing.join()
+        assert teachers._classes is None
+        assert teachers._parameters.size == 0
 
 
 @pytest.mark.parametrize("wrong", [None, "x", [[1.0]], np.zeros((0, 4)), [[np.nan] * 5]])

@@ -49,7 +49,8 @@ class Course(ABC):
             assert self._journal is not None
             self._taken = self._begun = self._journal.begun(number)
             self.kept = self._latest = self._journal.kept(number)
-        vault._courses.add(self)
+        with vault._lock:  # while the vault is closed, it goes through them
+            vault._courses.add(self)
 
     @property
     def taken(self) -> int:
@@ -71,17 +72,21 @@ class Course(ABC):
         self._latest = Kept(self._taken, _checked_state(state))
 
     def close(self) -> None:
-        """Let go of the rows; what is left stays paid for."""
-        if not self._is_open:
-            return
-        self._is_open = False
-        self._let_go()
-        self._vault._courses.discard(self)
-        if self._journal is not None:
-            self._write_latest()
-            if self._taken < self._begun:
-                # Of the last block only this much was taken: the rest is for a later run.
-                self._journal.begin(self._number, self._taken)
+        """Let go of the rows, once a look of another thread is done; what is left stays paid for.
+
+        Closed during a look it would be handed the rows again.
+        """
+        with self._vault._lock:
+            if not self._is_open:
+                return
+            self._is_open = False
+            self._let_go()
+            self._vault._courses.discard(self)
+            if self._journal is not None:
+                self._write_latest()
+                if self._taken < self._begun:
+                    # Of the last block only this much was taken: the rest is for a later run.
+                    self._journal.begin(self._number, self._taken)
 
     def __enter__(self) -> Self:
         return self
