@@ -18,6 +18,28 @@ class Unprintable:
         raise RuntimeError("not to be shown")
 
 
+# What is done with a value that is looked at; a text tells what it is by `str`.
+DEEDS = (
+    *("eq", "ne", "lt", "le", "gt", "ge", "hash", "bool", "repr", "format", "float", "int"),
+    *("index", "len", "iter", "contains", "abs", "neg", "add", "sub", "mul", "truediv"),
+)
+
+
+def contrary(kind, *arguments):
+    """A value of a kind of its own, derived from another, which raises whatever is done with it."""
+
+    def refuse(*_):
+        raise RuntimeError("not to be done")
+
+    names = DEEDS if kind is str else (*DEEDS, "str")
+    deeds = {f"__{name}__": refuse for name in names}
+    return type("Contrary", (kind,), deeds)(*arguments)
+
+
+def is_contrary(value):
+    return type(value).__name__ == "Contrary"
+
+
 ODD = (
     None,
     True,
@@ -70,6 +92,10 @@ ODD = (
     range(3),
     object(),
     Unprintable(),
+    contrary(object),
+    contrary(float, 0.5),
+    contrary(int, 3),
+    contrary(str, "x"),
     int,
     len,
     slice(None),
@@ -105,4 +131,6 @@ def foreign_errors(call, sound, argument):
 
 
 def shown(value):
-    return "Unprintable()" if isinstance(value, Unprintable) else f"{value!r:.60}"
+    if is_contrary(value) or isinstance(value, Unprintable):
+        return f"a {type(value).__base__.__name__} that raises"
+    return f"{value!r:.60}"

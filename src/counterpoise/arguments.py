@@ -1,7 +1,9 @@
 """Arguments as they should have been meant: numbers, seeds, choices and kinds, or our error.
 
 numpy's scalars are taken for what they are and come back as plain Python values, because whatever
-is asked for ends up in a ledger or a card, and so in JSON. Truth values are no numbers here.
+is asked for ends up in a ledger or a card, and so in JSON. Truth values are no numbers here. What
+is of a type derived from a plain one may do anything when it is compared or shown, so it is made
+plain before it is looked at.
 """
 
 import contextlib
@@ -33,10 +35,11 @@ def whole_number(
     Traceback (most recent call last):
     counterpoise.errors.MethodError: rows: expected a whole number from 1, not 0
     """
-    if not _is_whole(value) or value < least or (most is not None and value > most):
+    found = _whole(value)
+    if found is None or found < least or (most is not None and found > most):
         limit = "" if most is None else f" to {most:,}"
         raise error(f"{name}: expected a whole number from {least}{limit}, not {shown(value)}")
-    return int(value)
+    return found
 
 
 def real_number(
@@ -59,10 +62,8 @@ def real_number(
     """
     found = math.nan
     if isinstance(value, Real) and not isinstance(value, bool):
-        try:
+        with contextlib.suppress(Exception):
             found = float(value)
-        except (OverflowError, ValueError, TypeError):
-            found = math.nan
     fits = above <= found <= below if inclusive else above < found < below
     if not (math.isfinite(found) and fits):
         raise error(f"{name}: expected {expected}, not {shown(value)}")
@@ -91,9 +92,10 @@ def seed_or_none(seed: Any) -> int | None:
     """
     if seed is None:
         return None
-    if not _is_whole(seed) or seed < 0:
+    found = _whole(seed)
+    if found is None or found < 0:
         raise MethodError(f"seed: expected a whole number from 0, or None, not {shown(seed)}")
-    return int(seed)
+    return found
 
 
 def one_of(
@@ -108,8 +110,10 @@ def one_of(
     Traceback (most recent call last):
     counterpoise.errors.MethodError: noise: expected 'gaussian' or None, not 'gausian'
     """
-    if (value is None or isinstance(value, str)) and value in choices:
-        return None if value is None else str(value)
+    if value is None or isinstance(value, str):
+        found = None if value is None else plain_text(value)
+        if found in choices:
+            return found
     *others, last = map(repr, choices)
     listed = f"{', '.join(others)} or {last}" if others else last
     raise error(f"{name}: expected {listed}, not {shown(value)}")
@@ -155,7 +159,7 @@ def column_name(name: str, value: Any, error: type[CounterpoiseError] = MethodEr
     Traceback (most recent call last):
     counterpoise.errors.MethodError: target: expected the name of a column, not 3
     """
-    return str(instance_of(name, value, str, "the name of a column", error))
+    return plain_text(instance_of(name, value, str, "the name of a column", error))
 
 
 def column_sets(
@@ -175,9 +179,9 @@ def column_sets(
             found.append(tuple(columns))
             if isinstance(columns, str) or not all(isinstance(name, str) for name in found[-1]):
                 raise TypeError
-    except TypeError:
+    except Exception:
         raise error(f"{name}: expected a list of lists of columns, not {shown(value)}") from None
-    return tuple(tuple(map(str, columns)) for columns in found)
+    return tuple(tuple(map(plain_text, columns)) for columns in found)
 
 
 def number_array(
@@ -201,8 +205,17 @@ def number_array(
         if found.dtype.kind not in "biufO" or isinstance(value, str | bytes):
             raise TypeError
         return found.astype(float)
-    except (TypeError, ValueError, ArithmeticError):
+    except Exception:
         raise error(f"{name}: expected {expected}, not {shown(value)}") from None
+
+
+def plain_text(value: str) -> str:
+    """The characters of a text, whatever a type derived from `str` would say of itself.
+
+    >>> plain_text(type("Loud", (str,), {"__str__": str.upper})("age"))
+    'age'
+    """
+    return str.__str__(value)
 
 
 def settle(made: Any, **checked: Any) -> None:
@@ -216,15 +229,15 @@ def _is_truth(value: Any) -> bool:
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
-def _is_whole(value: Any) -> bool:
+def _whole(value: Any) -> int | None:
+    """A whole number as a plain one; None for all else."""
     if not isinstance(value, Integral) or isinstance(value, bool):
-        return False
+        return None
     try:
         # To numpy a span of time is an integer, but it counts nothing.
-        operator.index(value)
-    except TypeError:
-        return False
-    return True
+        return operator.index(value)
+    except Exception:
+        return None
 
 
 def shown(value: Any) -> str:
@@ -232,6 +245,6 @@ def shown(value: Any) -> str:
     text = f"a {type(value).__name__}"
     if value is None or isinstance(value, str | bytes | Number):
         # A number of thousands of digits has no text.
-        with contextlib.suppress(ValueError):
-            text = repr(value)
+        with contextlib.suppress(Exception):
+            text = plain_text(repr(value))
     return text if len(text) <= 60 else f"{text[:57]}..."

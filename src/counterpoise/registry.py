@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from counterpoise.arguments import instance_of
+from counterpoise.arguments import instance_of, plain_text
 from counterpoise.errors import MethodError
 
 Method = TypeVar("Method")
@@ -58,7 +58,7 @@ class Registry(Generic[Method]):
     def register(self, name: str) -> Callable[[type[Method]], type[Method]]:
         """A decorator that makes a class known by `name`."""
 
-        self._check_name(name)
+        name = self._checked_name(name)
 
         def known(method: type[Method]) -> type[Method]:
             self._methods[name] = method
@@ -68,7 +68,7 @@ class Registry(Generic[Method]):
 
     def get(self, name: str) -> type[Method]:
         """The method called `name`, ours or a third party's."""
-        self._check_name(name)
+        name = self._checked_name(name)
         if name in self._methods:
             return self._methods[name]
         for found in entry_points(group=f"counterpoise.{self.room}", name=name):
@@ -91,6 +91,7 @@ class Registry(Generic[Method]):
                     f"{', '.join(map(repr, self.by_name()))}"
                 )
             return method
+        method = plain_text(method)
         try:
             return self.get(method)(**parameters)
         except TypeError:
@@ -98,8 +99,8 @@ class Registry(Generic[Method]):
                 f"method {method!r} of {self.room} does not take {', '.join(sorted(parameters))}"
             ) from None
 
-    def _check_name(self, name: Any) -> None:
-        instance_of(self.room, name, str, "the name of a method")
+    def _checked_name(self, name: Any) -> str:
+        return plain_text(instance_of(self.room, name, str, "the name of a method"))
 
     def by_name(self) -> list[str]:
         """The names that are enough to make a method, sorted."""

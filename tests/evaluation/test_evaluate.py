@@ -19,6 +19,7 @@ from counterpoise.evaluation.evaluate import _done
 from counterpoise.evaluation.measured import DISTANCES, TAKEN
 from counterpoise.evaluation.models import MODELS, train_and_test
 from tests.evaluation.evaluations import SCHEMA, evaluated, made, people
+from tests.odd import contrary
 
 
 def test_every_distance_and_every_table_is_there_weighted_and_not():
@@ -171,6 +172,12 @@ def test_values_that_the_schema_has_no_place_for_are_told_of(recwarn):
         module._warn_of_strange_values(compare(made(), strange))
     assert compare(made(), strange).unplaced == dict.fromkeys(SCHEMA.names, 0.0) | {"seen": 1.0}
     module._warn_of_strange_values(compare(made(), people(300, 0)))
+
+
+def test_a_value_that_raises_when_it_is_compared_is_compared_as_one_without_a_place():
+    doses = [contrary(float, 1.5), *people(300, 0)["dose"][1:]]
+    rows = people(300, 0).assign(dose=pd.Series(doses, dtype=object))
+    assert 0 <= compare(made(), rows).unplaced["dose"] <= 1 / 300
 
 
 def test_a_plain_frame_is_read_as_the_rows_it_was_made_of():

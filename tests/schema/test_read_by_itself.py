@@ -23,6 +23,7 @@ from counterpoise.schema import Column, Schema, Spelling
 from counterpoise.vault.budget import Budget
 from counterpoise.vault.storage import open_storage
 from counterpoise.vault.vault import Vault
+from tests.odd import contrary
 
 WORDS = ("", "?")
 BIG = 1_210_086_703_870_283_013
@@ -113,6 +114,22 @@ WORDY = (
     ["a", "?", np.str_("?"), np.str_("b"), Colour.RED, "red", ""],
     [None, np.nan, pd.NaT, 1, Decimal("sNaN"), b"", "\ud800", date(1, 1, 1), np.str_("red")],
 )
+
+
+class Secretive:
+    """A value that cannot be asked for its type."""
+
+    @property
+    def __class__(self):
+        raise RuntimeError("not to be asked")
+
+
+CONTRARY = (
+    Secretive(),
+    *(contrary(object), contrary(float, 0.5), contrary(float, "nan"), contrary(int, 3)),
+    *(contrary(str, "a"), contrary(bytes, b"a"), contrary(Decimal, "1.5"), contrary(complex, 1)),
+    *(contrary(date, 2020, 6, 1), contrary(datetime, 2020, 6, 1), contrary(np.float64, 1.5)),
+)
 DATED = (
     [DAY, NOON, datetime(2020, 6, 1), pd.Timestamp(NOON), np.datetime64("2020-06-01")],
     [None, pd.NaT, "2020-06-01", "soon", 5, ZONED, date(1, 1, 1), datetime.max],
@@ -149,6 +166,7 @@ IN_MEMORY = {
     "pandas mixed objects": (frame(object), *MIXED),
     "pandas numbers as objects": (frame(object), *NUMBERED),
     "pandas dates as objects": (frame(object), *DATED),
+    "pandas contrary objects": (frame(object), MIXED[0], CONTRARY),
     "arrow int64": (arrow(pa.int64()), *WHOLE),
     "arrow int64 in chunks": (chunked(pa.int64()), *WHOLE),
     "arrow uint64": (arrow(pa.uint64()), *UNSIGNED),
@@ -245,6 +263,14 @@ def rows_alone(case):
 def test_no_neighbour_changes_how_a_value_is_read(case, place):
     make, rows, neighbours = IN_MEMORY[case]
     assert_read_alike(rows_alone(case), make([neighbours[place], *rows]))
+
+
+def test_a_number_that_cannot_be_compared_is_null():
+    schema = Schema([Column.categorical("text", ["0.5"], nullable=True), *NUMERIC])
+    coded = schema.encode(frame(object)([contrary(float, 0.5), 0.5]))
+    nulls = [column.null_code for column in schema]
+    assert coded.codes[0].tolist() == nulls
+    assert coded.codes[1, :3].tolist() != nulls[:3]
 
 
 @pytest.mark.parametrize("type_", IN_DATABASE)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from counterpoise.arguments import (
     column_name,
     instance_of,
+    plain_text,
     real_number,
     truth_value,
     whole_number,
@@ -138,7 +139,7 @@ def plan_release(
     require_possible(released)
     public = released.modelled
     rows = None if rows is None else whole_number("rows", rows, most=MOST_ROWS)
-    is_auto = isinstance(synthesizer, str) and synthesizer == "auto"
+    is_auto = isinstance(synthesizer, str) and plain_text(synthesizer) == "auto"
     chosen = best_synthesizer(public, budget) if is_auto else synthesizer
     method = SYNTHESIZERS.make(chosen)
     if hasattr(method, "is_free"):

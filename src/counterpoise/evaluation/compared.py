@@ -23,6 +23,7 @@ from counterpoise.errors import MethodError, TableError
 from counterpoise.schema import Coded, Column, Schema, check_columns, read_table, table_columns
 from counterpoise.schema.bins import bin_codes
 from counterpoise.schema.grids import stated as stated_edges
+from counterpoise.schema.reading import distinct_texts
 
 # Groups that numbers are cut into, and the categories up to which each has a code of its own.
 GROUPS, MOST_CATEGORIES = 10, 100
@@ -214,7 +215,7 @@ def _unplaced(column: Column, frame: pd.DataFrame, schema: Schema) -> float:
     """The share of the values of a column, null aside, that the schema has no place for."""
     values = frame[column.name].reset_index(drop=True)
     words = schema.words_for_null(column)
-    nulls = values.isna().to_numpy() | values.astype(object).isin(words).to_numpy()
+    nulls = distinct_texts(values, words)[0] < 0
     if nulls.all():
         return 0.0
     if column.is_numeric:

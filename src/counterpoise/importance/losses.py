@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -220,7 +221,7 @@ def _logits(name: str, value: Any) -> np.ndarray:
 
 
 def _widths(value: Any) -> np.ndarray:
-    stated = [value] if np.ndim(value) == 0 else list(value)
+    stated = [value] if isinstance(value, Real) or np.ndim(value) == 0 else list(value)
     low, high = WIDTHS
     expected = f"widths from {low:g} to {high:g}"
     found = [

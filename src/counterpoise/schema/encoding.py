@@ -205,8 +205,8 @@ def _of_mixed_objects(
     by_format = column.spelling.format is not None
     is_value = np.array(
         [
-            isinstance(value, Date | np.datetime64) if by_format else not isinstance(value, TEXT)
-            for value in objects
+            issubclass(kind, Date | np.datetime64) if by_format else not issubclass(kind, TEXT)
+            for kind in map(type, objects)
         ],
         dtype=bool,
     )

@@ -21,6 +21,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
+from counterpoise.arguments import plain_text
 from counterpoise.schema.bins import EPOCH, MICROSECOND
 from counterpoise.schema.files import connect, private_errors
 from counterpoise.schema.incoming import plain
@@ -181,7 +182,7 @@ def text_of(value: Any, truth: tuple[str, str] = ("false", "true")) -> str:
     try:
         if isinstance(value, str):
             # A subclass (numpy's, an enumeration) may print itself as something else.
-            return str.__str__(value)
+            return plain_text(value)
         if isinstance(value, bytes | bytearray):
             return "".join(chr(b) if b in _BYTES_AS_TEXT else f"\\x{b:02X}" for b in value)
         if isinstance(value, bool | np.bool_):
@@ -195,7 +196,7 @@ def text_of(value: Any, truth: tuple[str, str] = ("false", "true")) -> str:
             moment = value if value.tzinfo is None else value.astimezone(UTC)
             tick = (moment.replace(tzinfo=None) - EPOCH) // MICROSECOND
             return moment_text(min(max(tick, FIRST_MOMENT), LAST_MOMENT))
-        return str(value)
+        return plain_text(str(value))
     except Exception:
         # No value of a private row may raise; one that has no text means nothing.
         return ""
@@ -213,10 +214,14 @@ def moment_text(tick: int) -> str:
 
 def _text_or_none(value: Any, truth: tuple[str, str], absent: frozenset[str]) -> str | None:
     """The text of an object, None for null; from the object alone."""
-    if _is_null(value):
+    try:
+        if _is_null(value):
+            return None
+        text = text_of(value, truth)
+        return None if isinstance(value, TEXT) and text in absent else text
+    except Exception:
+        # What raises when it is compared, or asked for its type, is as good as nothing.
         return None
-    text = text_of(value, truth)
-    return None if isinstance(value, TEXT) and text in absent else text
 
 
 def _is_text_or_null(objects: np.ndarray) -> bool:

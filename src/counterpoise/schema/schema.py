@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from counterpoise.arguments import plain_text
 from counterpoise.disk import as_path, plainly, write_whole
 from counterpoise.errors import SchemaError
 from counterpoise.schema import table_schema
@@ -116,6 +117,7 @@ class Schema:
         """The position of a column."""
         if not isinstance(name, str):
             raise SchemaError(f"a column is asked for by its name, not by a {type(name).__name__}")
+        name = plain_text(name)
         position = self._positions.get(name)
         if position is None:
             near = difflib.get_close_matches(name, self.names)

@@ -49,7 +49,7 @@ class UniformModel:
         """
         try:
             return Weights(np.zeros(len(synthetic)))
-        except TypeError:
+        except Exception:
             raise MethodError("synthetic: expected a table of rows to weigh") from None
 
     def replicate(self, synthetic: Any, redraws: Redraws) -> np.ndarray:
