@@ -1,5 +1,6 @@
 """What the queries answer: close to the truth with a large budget, charged as stated."""
 
+import copy
 import math
 import pickle
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 from counterpoise.errors import BudgetError, SchemaError, TableError, VaultError
+from counterpoise.networks import Inputs, Network
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.vault import Budget, MarginalError, Vault
 from counterpoise.vault.events import DiscreteLaplaceDpEvent, ExponentialDpEvent, PureDpEvent
@@ -18,6 +20,7 @@ from counterpoise.vault.noise import Grid
 from counterpoise.vault.select import exponential_choice
 from counterpoise.vault.storage.adding import unit_counts
 from counterpoise.vault.sums import _sum_of_points, clip
+from tests.vault.courses import descent_plan, teacher_plan
 from tests.vault.test_boundary import LOOKS
 
 GENEROUS = Budget(1000.0, 1e-6)
@@ -366,13 +369,24 @@ def test_a_closed_vault_answers_nothing(open_vault):
     assert "closed" in repr(vault)
 
 
-def test_a_vault_is_neither_pickled_nor_copied(open_vault):
-    import copy
+def test_what_holds_private_rows_is_neither_pickled_nor_copied(open_vault, schema):
+    def held():
+        yield from (vault, storage, storage._cache, teachers, teachers._classes)
+        yield from (descent, descent._room)
+        for rows in storage.batches(50):
+            yield from (rows, rows.take(np.arange(3)), next(rows.parts(3)), rows.spread())
 
+    inputs = Inputs(schema)
+    plans = {"inputs": inputs, "network": Network((inputs.size, 1))}
     with open_vault() as vault:
-        for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(VaultError, match="never"):
-                attempt(vault)
+        vault.counts([("sex",)], vault.budget.whole.part(0.1))
+        storage, teachers = vault._storage, vault.teachers(teacher_plan(**plans))
+        teachers.train(np.zeros((1, inputs.size)), 1)
+        descent = vault.descent(descent_plan(**plans))
+        for holder in held():
+            for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+                with pytest.raises(VaultError, match="never copied or pickled"):
+                    attempt(holder)
 
 
 def test_a_vault_shows_schema_and_ledger_only(open_vault, table):

@@ -7,7 +7,7 @@ whatever the rows were, which is what gives a query over them a known sensitivit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Coded:
             if column.shape is not None:
                 null = self.codes[:, position] == column.cells
                 units[:, position] = np.where(null, 0.5, spread_out(column, units[:, position]))
-        return Coded(self.schema, self.codes, units, is_spread=True)
+        return replace(self, units=units, is_spread=True)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -57,13 +57,13 @@ class Coded:
     def take(self, rows: np.ndarray) -> Coded:
         """Some of the rows, by position or by a mask."""
         codes = np.asfortranarray(self.codes[rows])
-        return Coded(self.schema, codes, np.asfortranarray(self.units[rows]), self.is_spread)
+        return replace(self, codes=codes, units=np.asfortranarray(self.units[rows]))
 
     def parts(self, rows: int) -> Iterator[Coded]:
         """So many of the rows at a time, in order, without a copy."""
         for start in range(0, len(self), rows):
             part = slice(start, start + rows)
-            yield Coded(self.schema, self.codes[part], self.units[part], self.is_spread)
+            yield replace(self, codes=self.codes[part], units=self.units[part])
 
     def one_hot(self) -> tuple[np.ndarray, tuple[str, ...]]:
         """Features for models: categories one-hot, numbers and ordinals as units, null as 0 or 1.

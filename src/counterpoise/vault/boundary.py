@@ -24,7 +24,18 @@ from counterpoise.errors import CounterpoiseError, VaultError
 Answer = TypeVar("Answer")
 
 
-class Sealed:
+class NeverCopied:
+    """What holds private rows, or leads to them: it cannot be copied or pickled."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise VaultError(
+            f"a {type(self).__name__} holds private rows, and is never copied or pickled"
+        )
+
+
+class Sealed(NeverCopied):
     """A private table on its way to the vault: it cannot be seen, copied or pickled.
 
     >>> seal([1, 2, 3])
@@ -38,9 +49,6 @@ class Sealed:
 
     def __repr__(self) -> str:
         return "<a private table>"
-
-    def __reduce__(self) -> NoReturn:
-        raise VaultError("a private table is never copied or pickled")
 
 
 def seal(table: Any) -> Any:

@@ -14,11 +14,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from counterpoise.errors import VaultError
+from counterpoise.vault.boundary import NeverCopied
 from counterpoise.vault.journal import Journal, Kept
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _BLOCKS = 50
 
 
-class Course(ABC):
+class Course(NeverCopied, ABC):
     """An open course; use it in a `with` block, or close it.
 
     `kept` is what an earlier run of the same course had kept, with how much of the course it stands
@@ -103,9 +104,6 @@ class Course(ABC):
         state = "open" if self._is_open else "closed"
         kind = type(self).__name__
         return f"<{kind}, {state}: {self._taken:,} of {self._paid:,} {self._what} taken>"
-
-    def __reduce__(self) -> NoReturn:
-        raise VaultError("a course holds private rows and is never copied or pickled")
 
     @abstractmethod
     def _let_go(self) -> None:

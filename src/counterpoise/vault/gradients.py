@@ -28,6 +28,7 @@ import numpy as np
 
 from counterpoise.networks import Network, loss_slopes
 from counterpoise.networks.dense import activation_functions
+from counterpoise.vault.boundary import NeverCopied
 
 # The most that a row's part can have in norm, in clipping norms: c comes from sums of squares of at
 # most 100,000 numbers in double precision, each good to a few parts in 10^11.
@@ -46,7 +47,7 @@ _FILLED_TO = 8
 _SIGN = 63  # the place of a double's sign
 
 
-class Workspace:
+class Workspace(NeverCopied):
     """Arrays that are used again at every step: to ask for new ones takes longer than the sums.
 
     It holds what was computed of private rows last, so it lives and dies with an open course.

@@ -15,7 +15,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from counterpoise.vault import sums as sums_query
 from counterpoise.vault import totals as totals_query
 from counterpoise.vault import votes as votes_query
 from counterpoise.vault.account import Account
-from counterpoise.vault.boundary import behind, seal, unseal
+from counterpoise.vault.boundary import NeverCopied, behind, seal, unseal
 from counterpoise.vault.budget import REPLACE, Budget, Share
 from counterpoise.vault.course import Course
 from counterpoise.vault.descent_plan import DescentPlan
@@ -58,7 +58,7 @@ Seen = TypeVar("Seen")
 _RUN_DIGITS = 12
 
 
-class Vault:
+class Vault(NeverCopied):
     """Private rows behind a ledger.
 
     `table` is a path to a CSV or Parquet file, a pandas, polars or Arrow table, a DuckDB relation,
@@ -333,9 +333,6 @@ class Vault:
     def __repr__(self) -> str:
         state = "closed" if self._open_storage is None else "open"
         return f"<Vault, {state}: {', '.join(self.schema.names)}; {self.ledger!r}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise VaultError("a vault holds private rows and is never copied or pickled")
 
     @property
     def _storage(self) -> Storage:

@@ -32,6 +32,7 @@ from counterpoise.errors import VaultError
 from counterpoise.networks import LOSSES, Inputs, Network, Optimiser, OptimiserState
 from counterpoise.networks.team import initial_team, team_gradient, team_outputs
 from counterpoise.vault.asked import exactly, share_of
+from counterpoise.vault.boundary import NeverCopied
 from counterpoise.vault.budget import Budget, Share
 from counterpoise.vault.course import Course
 from counterpoise.vault.descent_plan import (
@@ -237,7 +238,7 @@ class Teachers(Course):
         return found
 
 
-class _Classes:
+class _Classes(NeverCopied):
     """The private rows, sorted by teacher; within a class in the order of the storage."""
 
     def __init__(self, rows: np.ndarray, teacher: np.ndarray, teachers: int):

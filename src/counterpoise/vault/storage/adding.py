@@ -10,6 +10,11 @@ from typing import Protocol
 import numpy as np
 
 from counterpoise.schema import Coded
+from counterpoise.vault.boundary import NeverCopied
+
+
+class PrivateRows(NeverCopied, Coded):
+    """Coded rows of a private table, and whatever part is taken of them."""
 
 
 class Summand(Protocol):

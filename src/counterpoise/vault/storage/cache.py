@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from counterpoise.vault.boundary import NeverCopied
+
 # Eight bytes a cell: at most 80 MB.
 _MOST_CELLS = 10_000_000
 
 
-class CountCache:
+class CountCache(NeverCopied):
     """Tables by clique, kept up to a total of cells; it lives and dies inside a storage."""
 
     def __init__(self) -> None:

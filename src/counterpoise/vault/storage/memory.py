@@ -13,12 +13,13 @@ import pandas as pd
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.reading import distinct_texts
-from counterpoise.vault.storage.adding import Summand, added_up, unit_counts
+from counterpoise.vault.boundary import NeverCopied
+from counterpoise.vault.storage.adding import PrivateRows, Summand, added_up, unit_counts
 from counterpoise.vault.storage.cache import CountCache
 from counterpoise.vault.storage.tabulating import ROWS_A_BLOCK, counted_together, tabulated
 
 
-class MemoryStorage:
+class MemoryStorage(NeverCopied):
     """Codes in memory; counts are remembered, because selection asks for them again."""
 
     def __init__(self, table: pd.DataFrame, schema: Schema):
@@ -107,7 +108,7 @@ class MemoryStorage:
             self._schema.require_complete()
             # Read as the private table is spelled, coded as what is released.
             read = self._schema.read_as(self._stated).encode(self._raw)
-            self._coded = Coded(self._schema, read.codes, read.units)
+            self._coded = PrivateRows(self._schema, read.codes, read.units)
             self._raw = None
         return self._coded
 

@@ -38,7 +38,8 @@ from counterpoise.schema.files import ROW_NUMBER, connect, is_parquet
 from counterpoise.schema.quoting import quote_name
 from counterpoise.schema.readings import coded, codes_of, readings_of, readings_sql
 from counterpoise.schema.sql import text_expression
-from counterpoise.vault.storage.adding import Summand, added_up, unit_counts
+from counterpoise.vault.boundary import NeverCopied
+from counterpoise.vault.storage.adding import PrivateRows, Summand, added_up, unit_counts
 from counterpoise.vault.storage.cache import CountCache
 from counterpoise.vault.storage.people import (
     PLACE,
@@ -66,7 +67,7 @@ _VECTOR = 2048
 _ROWS_BOUNDED_AT_ONCE = 1_000_000
 
 
-class DuckDBStorage:
+class DuckDBStorage(NeverCopied):
     """A file or a DuckDB relation; a question is a scan, and codes and counts are remembered."""
 
     def __init__(self, table: Any, schema: Schema, people: People | None = None):
@@ -257,7 +258,8 @@ class DuckDBStorage:
             self._codes = kept
 
     def _coded(self, schema: Schema, found: Mapping[str, np.ndarray]) -> Coded:
-        return coded(schema, len(found["r0"]), readings_of(schema, found))
+        read = coded(schema, len(found["r0"]), readings_of(schema, found))
+        return PrivateRows(schema, read.codes, read.units)
 
     def _ask(self, sql: str) -> dict[str, np.ndarray]:
         self._require_unchanged()

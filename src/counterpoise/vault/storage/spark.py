@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from counterpoise.errors import VaultError
 from counterpoise.schema import Coded, Column, Schema
+from counterpoise.vault.boundary import NeverCopied
 from counterpoise.vault.storage.adding import Summand
 from counterpoise.vault.storage.cache import CountCache
 from counterpoise.vault.storage.people import People
@@ -41,7 +42,7 @@ from counterpoise.vault.storage.spark_tasks import (
 from counterpoise.vault.storage.tabulating import counted_together
 
 
-class SparkStorage:
+class SparkStorage(NeverCopied):
     """A frame of Spark's; every question is a job in its session."""
 
     def __init__(self, frame: Any, schema: Schema, people: People | None = None):
@@ -136,9 +137,6 @@ class SparkStorage:
         if self._is_kept:
             let_go(self._frame)
         del self._frame
-
-    def __reduce__(self) -> NoReturn:
-        raise VaultError("a storage leads to private rows and is never copied or pickled")
 
     def _forget(self) -> None:
         self._cache.clear()

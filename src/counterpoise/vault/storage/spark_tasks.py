@@ -22,7 +22,7 @@ from counterpoise.errors import CounterpoiseError, VaultError
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.incoming import from_arrow
 from counterpoise.schema.reading import distinct_texts
-from counterpoise.vault.storage.adding import Summand, added_up, unit_counts
+from counterpoise.vault.storage.adding import PrivateRows, Summand, added_up, unit_counts
 from counterpoise.vault.storage.tabulating import ROWS_A_BLOCK, cells_of, code_kinds
 
 # A table of more cells than this is counted by the cells that occur, not by all that there are.
@@ -286,7 +286,7 @@ class AddUp(Task):
         def coded() -> Iterator[Coded]:
             for table in self.reading.tables(batches):
                 read = self.reading.schema.encode(table)
-                yield Coded(self.released, read.codes, read.units)
+                yield PrivateRows(self.released, read.codes, read.units)
 
         yield from _places(added_up(coded(), self.summand))
 
