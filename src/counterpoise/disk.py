@@ -252,6 +252,11 @@ def new_folder(parent: Path, prefix: str) -> tuple[Path, int | None]:
         os.close(handle)
 
 
+def own_file(path: str, flags: int) -> int:
+    """An opener for `open`: a file that is new is its owner's alone, as temporary ones are."""
+    return os.open(path, flags, 0o600)
+
+
 def has_locks() -> bool:
     """Whether the system has locks that die with their process."""
     return fcntl is not None
@@ -286,7 +291,7 @@ def _beside(target: Path, role: str) -> Path:
 def _lock(path: Path) -> int | None:
     """The lock at `path`, as an open file; None when somebody holds it."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        handle = own_file(str(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_at(handle, path):

@@ -163,6 +163,15 @@ def test_a_lost_answer_stays_charged_and_is_paid_for_again(tmp_path):
             vault.counts([("sex",)], part)
 
 
+def test_only_its_owner_reads_a_journal(tmp_path):
+    mask = os.umask(0o022)
+    try:
+        Journal(tmp_path / "journal", BUDGET)
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("torn", range(1, 60, 7))
 def test_a_torn_last_line_is_cut_off(tmp_path, torn):
     path, part = tmp_path / "journal", BUDGET.whole.part(0.05)

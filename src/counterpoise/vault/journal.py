@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.disk import plainly, sync_folder
+from counterpoise.disk import own_file, plainly, sync_folder
 from counterpoise.errors import BudgetError, BundleError
 from counterpoise.vault.budget import Budget
 from counterpoise.vault.ledger import Ledger, Spend
@@ -197,7 +197,7 @@ class Journal:
     def _append(self, fact: Mapping[str, Any]) -> None:
         text = json.dumps(fact, allow_nan=False)
         mark = _digest(self._mark, text)
-        with plainly(self.path), self.path.open("ab") as file:
+        with plainly(self.path), open(self.path, "ab", opener=own_file) as file:
             before = file.tell()
             try:
                 file.write(f"{mark} {text}\n".encode("ascii"))
