@@ -6,6 +6,7 @@ import pandas as pd
 from counterpoise.networks import Inputs, Network
 from counterpoise.schema import Column, Schema
 from counterpoise.synthesizers.boosting import CriticScores, mixed
+from tests.company import depends_on_company
 
 SCHEMA = Schema([Column.continuous("x", 0, 1), Column.boolean("ill")])
 
@@ -36,3 +37,12 @@ def test_what_noise_alone_would_show_is_not_answered():
     wanted = made.mean(axis=0) + 0.05
     assert np.allclose(mixed(made, wanted, 0.05), 1 / 6)
     assert not np.allclose(mixed(made, wanted, 0.001), 1 / 6)
+
+
+def test_a_row_has_the_same_scores_to_the_last_bit_in_every_company():
+    schema = Schema([Column.continuous(name, 0, 1) for name in "abcdefgh"])
+    generator = np.random.default_rng(0)
+    network = Network((len(schema), 24, 12, 1))
+    critics = generator.normal(size=(5, network.size))
+    rows = schema.encode(pd.DataFrame(generator.random((300, 8)), columns=list("abcdefgh")))
+    assert depends_on_company(CriticScores(Inputs(schema), network, critics), rows) == 0

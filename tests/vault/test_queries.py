@@ -481,6 +481,15 @@ def test_scores_beyond_all_measure_do_not_wrap_around(large):
     assert none == worst
 
 
+def test_a_row_is_clipped_to_the_same_last_bit_in_every_company():
+    values = np.random.default_rng(0).normal(size=(60, 19))
+    for given in (values, np.asfortranarray(values)):
+        whole = clip(given, 3.0)
+        for size in (1, 2, 7, 30):
+            parts = np.split(given, range(size, 60, size))
+            assert np.array_equal(np.concatenate([clip(part, 3.0) for part in parts]), whole)
+
+
 @pytest.mark.parametrize("bound", [1e-250, 0.7, 3.0, 1e250])
 def test_sums_of_points_are_those_of_clipped_and_rounded_rows(bound):
     generator = np.random.default_rng(0)

@@ -1,6 +1,7 @@
 """What was asked in advance: bounded features that move a weighted estimate to the private one."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,11 +15,18 @@ from counterpoise.vault import Budget, Vault
 from counterpoise.weights import Moments
 from counterpoise.weights.asked import ask, asked_pairs
 from counterpoise.weights.calibration import calibrate
-from counterpoise.weights.features import Features, OneHot, Squares
+from counterpoise.weights.features import (
+    Features,
+    OneHot,
+    PrincipalComponents,
+    RandomFourier,
+    Squares,
+)
 from counterpoise.weights.moment_model import MomentModel
 from counterpoise.weights.moments import ASKED
 from counterpoise.weights.replicates import replicate_weights
 from counterpoise.weights.standardise import PRIORITY, Standardised
+from tests.company import depends_on_company
 
 SCHEMA = cp.Schema(
     [
@@ -54,6 +62,24 @@ def table(rows: int, seed: int, slope: float = 0.05, dear: float = 1.0) -> pd.Da
 SYNTHETIC = table(3000, 1, slope=0.01, dear=0.7)
 PROBE = table(200, 2).dropna()
 ROWS = SCHEMA.encode(SYNTHETIC)
+
+
+CURVED = (
+    "ill ~ poly(age, 3) + cr(cost, df=4) + ward",
+    "ward ~ age + treated",
+    "cost ~ bs(age, df=5)",
+)
+
+
+@pytest.mark.parametrize(
+    "recipe", [None, OneHot(), PrincipalComponents(6), RandomFourier(9)], ids=str
+)
+def test_a_row_has_the_same_features_to_the_last_bit_in_every_company(recipe):
+    asked = ask((*QUESTIONS, *CURVED), ROWS).features
+    # Short enough that rows are cut, which is where their lengths tell.
+    features = asked if recipe is None else recipe.over(ROWS)
+    standardised = replace(Standardised.over(features, ROWS), bound=1.5)
+    assert depends_on_company(standardised, ROWS) == 0
 
 
 def every_kind_of_row() -> Coded:

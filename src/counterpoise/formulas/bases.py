@@ -17,6 +17,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from counterpoise.errors import AnalysisError
+from counterpoise.formulas.row_by_row import row_products
 from counterpoise.schema.expression_trees import (
     Call,
     Listed,
@@ -319,7 +320,7 @@ class CubicSplines:
             # A natural spline goes on in a straight line.
             found = curve(inside) + (x - inside)[:, None] * curve(inside, 1)
         if self.kept is not None:
-            found = found @ self.kept
+            found = row_products(found, self.kept)
         found[outside & (self.beyond == "zero")] = 0.0
         return np.asarray(found)
 

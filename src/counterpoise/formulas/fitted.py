@@ -32,6 +32,7 @@ from counterpoise.formulas.likelihood import (
     probabilities,
 )
 from counterpoise.formulas.matrices import ReadFormula, read_formula
+from counterpoise.formulas.row_by_row import row_products
 from counterpoise.formulas.rows import values_of
 from counterpoise.schema import Coded, Schema
 from counterpoise.schema.expressions import NotComputed
@@ -170,10 +171,9 @@ class Fitted:
         )
 
     def _eta(self, x: np.ndarray) -> np.ndarray:
-        beta = self.beta
-        if self.family == MULTINOMIAL:
-            beta = beta.reshape(self.categories - 1, -1).T
-        return np.clip(x @ beta, *self.reach)
+        # A column a category but the first; otherwise there is one.
+        made = row_products(x, self.beta.reshape(-1, x.shape[1]).T)
+        return np.clip(made if self.family == MULTINOMIAL else made[:, 0], *self.reach)
 
 
 def _frame(read: ReadFormula, family: str, rows: Coded) -> pd.DataFrame:

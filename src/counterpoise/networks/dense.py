@@ -69,6 +69,9 @@ _FUNCTIONS: dict[
 }
 ACTIVATIONS = tuple(_FUNCTIONS)
 
+# Rows times a matrix.
+Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
 
 def activation_functions(
     name: str,
@@ -148,13 +151,15 @@ class Network:
             place += after
         return found
 
-    def forward(self, parameters: np.ndarray, rows: np.ndarray) -> Pass:
+    def forward(
+        self, parameters: np.ndarray, rows: np.ndarray, product: Product = np.matmul
+    ) -> Pass:
         """Take rows through the network, keeping what the way back needs."""
         function, _ = _FUNCTIONS[self.activation]
         seen, made = [rows], []
         layers = self.layers(parameters)
         for place, (matrix, offsets) in enumerate(layers):
-            made.append(seen[-1] @ matrix.T + offsets)
+            made.append(product(seen[-1], matrix.T) + offsets)
             if place < len(layers) - 1:
                 seen.append(function(made[-1]))
         return Pass(tuple(seen), tuple(made))

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
+from counterpoise.formulas.row_by_row import row_products
 from counterpoise.networks import Inputs, Network
 from counterpoise.schema import Coded
 from counterpoise.synthesizers.adversarial import Player
@@ -64,7 +65,8 @@ class CriticScores:
 
     def of(self, seen: np.ndarray) -> np.ndarray:
         """The scores of rows as critics see them."""
-        outputs = [self.network.outputs(critic, seen)[:, 0] for critic in self.critics]
+        passed = [self.network.forward(critic, seen, row_products) for critic in self.critics]
+        outputs = [each.outputs[:, 0] for each in passed]
         found: np.ndarray = expit(np.column_stack(outputs)) - 0.5
         return found
 

@@ -3,7 +3,15 @@
 One record adds a vector f(x), clipped to norm at most R and rounded to a binary grid, so the
 sum has L2 sensitivity R plus the rounding when a record is added or removed, and twice that
 when one is replaced. Gaussian noise of scale s makes the answer (R/s)^2/2-zCDP; for a pure
-budget L2-Laplace noise of scale R/epsilon makes it epsilon-DP. [PRIVACY: mechanisms]
+budget L2-Laplace noise of scale R/epsilon makes it epsilon-DP.
+
+All of that holds if what the other rows add stays as it is. A last bit that shifts with the company
+of a row can take it over the middle between two points of the grid, and n rows can do so at once:
+no number of steps pays for that. So a row's vector has to be a function of that row to the last
+bit. Here it is: the rounding and the clip go one number at a time, a length adds up column by
+column (`formulas.row_by_row`), and the squares and sums of whole numbers are exact in any order. Of
+a feature map it is a condition, and ours multiply by `row_products`.
+[PRIVACY: mechanisms; ground rule 11]
 """
 
 from __future__ import annotations
@@ -14,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from counterpoise.errors import VaultError
+from counterpoise.formulas.row_by_row import row_squares
 from counterpoise.schema import Coded
 from counterpoise.vault.asked import feature_names, positive, share_of
 from counterpoise.vault.budget import Share
@@ -33,8 +42,9 @@ _BLOCK_CELLS = 250_000
 class FeatureMap(Protocol):
     """A public function from a row to a vector, applied to many rows at once.
 
-    Row `i` of the result may depend on row `i` of the input alone: that is what bounds one
-    record's part in the sum.
+    Row `i` of the result may depend on row `i` of the input alone, to the last bit: that is what
+    bounds one record's part in the sum. A product of matrices does not see to that, because it adds
+    up in an order that depends on how many rows there are; `formulas.row_by_row` does.
     """
 
     @property
@@ -116,16 +126,16 @@ def _most_after_rounding(bound: float, size: int, grid: Grid) -> float:
 def _sum_of_points(values: np.ndarray, bound: float, grid: Grid) -> np.ndarray:
     """The sum of the rows, clipped and rounded to the grid, as exact integers.
 
-    A row that is shorter than the bound beyond doubt is what clipping leaves as it is.
+    A row that is no longer than the bound on the grid is what clipping leaves as it is.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        points = values * (1 / grid.step)  # a power of two: exact
+        points = np.rint(values * (1 / grid.step))  # a power of two: exact
+        # Of whole numbers: up to 2^53, and the bound is below 2^25, exact in any order.
         squares = np.einsum("ij,ij->i", points, points)
-    # No sum of p squares is wrong by more than p units in the last place. Not a number is not less.
-    short = squares * (1 + points.shape[1] * np.finfo(float).eps) <= (bound / grid.step) ** 2
+    # Not a number is not less.
+    short = squares <= (bound / grid.step) ** 2
     if not short.all():
-        points[~short] = clip(values[~short], bound) / grid.step
-    np.rint(points, out=points)
+        points[~short] = np.rint(clip(values[~short], bound) / grid.step)
     # Integers below 2^25, and few enough of them that their sums are exact in any order.
     found: np.ndarray = np.ones(len(points)) @ points
     return found.astype(np.int64)
@@ -137,5 +147,5 @@ def clip(values: np.ndarray, bound: float) -> np.ndarray:
     # No coordinate may exceed the bound either; cutting them first keeps the norms finite.
     values = np.clip(values, -bound, bound)
     # In units of the bound: the squares of very small and very large numbers are none.
-    norms = np.linalg.norm(values / bound, axis=1)
+    norms = np.sqrt(row_squares(values / bound))
     return values / np.maximum(norms, 1.0)[:, None]

@@ -24,6 +24,7 @@ from counterpoise.errors import AnalysisError
 from counterpoise.formulas.effects import augmented_score
 from counterpoise.formulas.fitted import Fitted
 from counterpoise.formulas.questions import Question
+from counterpoise.formulas.row_by_row import row_products, row_squares
 from counterpoise.formulas.rows import values_of
 from counterpoise.schema import Coded, Schema
 
@@ -82,7 +83,7 @@ class AskedBlock(ABC):
 
     def __call__(self, rows: Coded) -> np.ndarray:
         """The features of each row, no longer than the bound."""
-        values = self.raw(rows) @ self.matrix
+        values = row_products(self.raw(rows), self.matrix)
         return _cut(values, self.cut) if math.isfinite(self.cut) else values
 
     @abstractmethod
@@ -300,7 +301,7 @@ def _within(numbers: Any) -> Any:
 def _cut(values: np.ndarray, length: float) -> np.ndarray:
     """Rows shortened to a length as the vault does it: no number beyond it, then the norm."""
     values = np.clip(np.nan_to_num(values, nan=0.0), -length, length)
-    norms = np.linalg.norm(values / length, axis=1)
+    norms = np.sqrt(row_squares(values / length))
     return np.asarray(values / np.maximum(norms, 1.0)[:, None])
 
 

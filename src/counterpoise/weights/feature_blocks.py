@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from counterpoise.errors import MethodError
+from counterpoise.formulas.row_by_row import row_products
 from counterpoise.schema import Coded, Column, Schema
 from counterpoise.schema.coded import feature_names
 
@@ -334,7 +335,7 @@ class ComponentsBlock(_WholeRowBlock):
         return (columns.bound + float(np.linalg.norm(self.centre))) * (1 + 1e-9)
 
     def __call__(self, rows: Coded) -> np.ndarray:
-        return (rows.features(one_hot=True) - self.centre) @ self.directions
+        return row_products(rows.features(one_hot=True) - self.centre, self.directions)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -361,7 +362,8 @@ class FourierBlock(_WholeRowBlock):
         return math.sqrt(len(self.phases))
 
     def __call__(self, rows: Coded) -> np.ndarray:
-        return np.cos(rows.features(one_hot=True) @ self.frequencies + self.phases)
+        made = row_products(rows.features(one_hot=True), self.frequencies)
+        return np.cos(made + self.phases)
 
     def to_dict(self) -> dict[str, Any]:
         return {

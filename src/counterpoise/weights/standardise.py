@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from counterpoise.formulas.row_by_row import row_squares
 from counterpoise.schema import Coded
 from counterpoise.weights.features import Features
 
@@ -140,7 +141,7 @@ def _cut(values: np.ndarray, bound: float) -> None:
 
 
 def _norms(values: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.einsum("ij,ij->i", values, values))
+    return np.sqrt(row_squares(values))
 
 
 def _group_sums(groups: tuple[str, ...], values: np.ndarray) -> np.ndarray:
