@@ -3,6 +3,7 @@
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -12,7 +13,7 @@ from counterpoise.networks.team import initial_team, team_gradient, team_outputs
 from counterpoise.vault import Budget, Journal, TeacherPlan, Vault
 from counterpoise.vault.events import GaussianDpEvent, SelfComposedDpEvent
 from counterpoise.vault.noise import Noise
-from counterpoise.vault.votes import _Classes
+from counterpoise.vault.votes import _assigned, _Classes
 from tests.vault.courses import BUDGET, INPUTS, NETWORK, PUBLIC, SCHEMA, table, teacher_plan
 
 
@@ -100,24 +101,46 @@ def test_what_cannot_be_paid_for_is_refused():
         vault.teachers(teacher_plan(noise=0))
 
 
+class Scripted(Noise):
+    """Uniform numbers that are told in advance."""
+
+    def __init__(self, uniforms):
+        super().__init__(0)
+        self.told = np.asarray(uniforms)
+
+    def uniforms(self, count):
+        assert count == len(self.told)
+        return self.told
+
+
+def rows_by_teacher(private, uniforms, teachers=7):
+    """The rows of each teacher, as the network sees them, where these numbers are drawn."""
+    plan = teacher_plan(teachers=teachers)
+    with Vault(private, SCHEMA, BUDGET) as vault:
+        classes = _assigned(vault._storage, plan, Scripted(uniforms))
+    return np.split(classes._rows, np.cumsum(classes.sizes)[:-1])
+
+
 def test_every_row_goes_to_one_teacher_drawn_for_it_alone():
-    """With the same draws, a row more changes one teacher's rows and no other's."""
-    rows = np.arange(60.0)[:, None]
+    """A row goes where its own number says, whatever stands before it."""
+    private, uniforms = table(60), Noise(3).uniforms(60)
+    seen = INPUTS(SCHEMA.encode(private))
+    drawn = np.floor(uniforms * 7)
+    found = rows_by_teacher(private, uniforms)
+    for teacher in range(7):
+        assert np.array_equal(found[teacher], seen[drawn == teacher])
+    # One more row, in front: it goes to the last teacher, and nobody else has other rows.
+    more = rows_by_teacher(pd.concat([private.tail(1), private]), [0.999, *uniforms])
+    assert all(map(np.array_equal, found[:-1], more[:-1]))
+    assert np.array_equal(more[-1], np.concatenate([seen[-1:], found[-1]]))
 
-    def classes(count):
-        teacher = (Noise(3).uniforms(60)[:count] * 7).astype(np.int64)
-        return _Classes(rows[:count], teacher, 7)
 
-    one, more = classes(59), classes(60)
-    assert one.sizes.sum() == 59
-    assert (more.sizes != one.sizes).sum() == 1
-    uniforms = Noise(4).uniforms(7 * 500).reshape(7, 500)
-    changed = (one.pick(uniforms) != more.pick(uniforms)).any(axis=(1, 2))
-    assert np.array_equal(changed, more.sizes != one.sizes)
-    # All rows of a teacher are picked, and none of another's.
-    picked = [set(own.ravel().tolist()) for own in more.pick(uniforms)]
-    assert [len(own) for own in picked] == more.sizes.tolist()
-    assert set().union(*picked) == set(range(60))
+def test_a_teacher_picks_from_all_of_its_rows_and_from_no_others():
+    rows, teacher = np.arange(60.0)[:, None], (Noise(3).uniforms(60) * 7).astype(np.int64)
+    classes = _Classes(rows, teacher, 7)
+    picked = classes.pick(Noise(4).uniforms(7 * 500).reshape(7, 500))
+    for place in range(7):
+        assert {*picked[place].ravel().tolist()} == {*np.flatnonzero(teacher == place).tolist()}
 
 
 def test_teachers_are_chosen_uniformly():
