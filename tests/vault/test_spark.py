@@ -6,6 +6,7 @@ is no Java it is skipped, and says so.
 
 import os
 import pickle
+import re
 import shutil
 import sys
 import threading
@@ -28,6 +29,7 @@ from counterpoise.synthesizers import SYNTHESIZERS
 from counterpoise.vault import Budget, Dependence, DescentPlan, TeacherPlan, Vault
 from counterpoise.vault.storage import open_storage
 from counterpoise.vault.storage import spark as spark_storage
+from counterpoise.vault.storage.spark_frames import by_position, spark_frame
 from counterpoise.vault.storage.spark_tasks import Gather, Packing, Ready
 from counterpoise.weights import WEIGHTERS
 from tests.schema.schema_strategies import schemas
@@ -311,15 +313,88 @@ def test_frames_that_differ_from_run_to_run_are_refused(session, frame):
     from pyspark.sql import functions
 
     budget = Budget(1.0, 1e-6)
-    for other in (
-        frame.where(functions.rand() > 0.5),
-        frame.withColumn("row", functions.monotonically_increasing_id()),
-    ):
-        with pytest.raises(TableError, match="no two runs of it need give the same rows; write it"):
-            Vault(other, SCHEMA, budget)
+    drawn, now = functions.udf(float, "double").asNondeterministic(), functions.current_timestamp()
+    of_ward, types = frame.groupBy("ward"), frame.schema
+    frame.createOrReplaceTempView("visits")
+    for what, frames in {
+        "an expression such as rand()": (
+            frame.where(functions.rand() > 0.5),
+            frame.withColumn("row", functions.monotonically_increasing_id()),
+            frame.withColumn("cost", drawn("cost")),
+        ),
+        "a sample": (frame.sample(0.5, seed=1), frame.randomSplit([0.5, 0.5], seed=1)[0]),
+        "a limit without an order": (
+            frame.limit(5),
+            frame.offset(5),
+            frame.sortWithinPartitions("cost").limit(5),
+            # In what a row is looked up in, too.
+            session.sql("SELECT * FROM visits WHERE stay IN (SELECT stay FROM visits LIMIT 3)"),
+            session.sql("WITH few AS (SELECT * FROM visits LIMIT 3) SELECT * FROM few"),
+        ),
+        "the time of the run": (
+            frame.withColumn("now", now),
+            frame.where(functions.unix_timestamp() > 0),
+            session.sql("SELECT * FROM visits WHERE now() > current_date"),
+        ),
+        "dropDuplicates": (frame.dropDuplicates(["ward"]),),
+        "an aggregate of whatever row comes first": (
+            of_ward.agg(functions.first("stay").alias("stay"), functions.first("cost")),
+            of_ward.agg(functions.max_by("stay", "cost"), functions.any_value("cost")),
+        ),
+        "a function over parts or groups of rows": (
+            frame.mapInPandas(lambda parts: parts, types),
+            frame.mapInArrow(lambda parts: parts, types),
+            of_ward.applyInPandas(lambda group: group, types),
+            of_ward.cogroup(of_ward).applyInPandas(lambda group, _: group, types),
+        ),
+    }.items():
+        for unlike in frames:
+            words = f"the frame has {re.escape(what)}.*no two runs of it need give the same rows"
+            with pytest.raises(TableError, match=f"{words}; write it .* or checkpoint it first"):
+                Vault(unlike, SCHEMA, budget)
     stream = session.readStream.format("rate").load()
     with pytest.raises(TableError, match="a stream never gives the same rows twice"):
         Vault(stream, SCHEMA, budget)
+
+
+def test_frames_whose_plan_shows_no_difference_are_taken(session, frame):
+    from pyspark.sql import Window, functions
+
+    best = Window.partitionBy("ward").orderBy("cost", "stay")
+    checkpointed = frame.sample(0.5, seed=1).localCheckpoint()
+    for other in (
+        checkpointed,
+        frame.orderBy("cost", "stay").select("ward", "stay", "cost").limit(5),
+        frame.distinct(),
+        frame.withColumn("first", functions.first("cost").over(best)),
+        frame.groupBy("ward").agg(functions.max("stay").alias("stay"), functions.sum("cost")),
+        frame.withColumn("cost", functions.udf(float, "double")("cost")),
+    ):
+        assert spark_frame(other) is other
+    checkpointed._jdf.queryExecution().analyzed().rdd().unpersist(True)
+
+
+def test_a_frame_that_gives_another_number_of_rows_later_is_asked_no_more(session, tmp_path):
+    place, budget = tmp_path / "changing", Budget(50.0, 1e-6)
+    session.createDataFrame(rows(40)).coalesce(1).write.parquet(str(place))
+    words = "another number of rows than before, .* nothing more is answered"
+    for look in (
+        lambda vault, share: vault.counts([["ward"]], share),
+        lambda vault, share: vault.sums(Halves(), 2.0, share),
+        lambda vault, share: vault.total(share),
+    ):
+        frame = session.read.parquet(str(place))
+        with Vault(frame, SCHEMA, budget, seed=1) as vault:
+            share = vault.budget.whole.part(0.1)
+            vault.total(share)
+            # Behind the back of the plan, and again so that the next vault starts anew.
+            session.createDataFrame(rows(7)).coalesce(1).write.mode("append").parquet(str(place))
+            vault._storage._frame = by_position(session.read.parquet(str(place)), SCHEMA.names)
+            with pytest.raises(VaultError, match=words) as told:
+                look(vault, share)
+            assert not re.search(r"\d", str(told.value))
+            with pytest.raises(VaultError, match=words):
+                vault.counts([["stay"]], share)
 
 
 def test_what_cannot_be_opened_is_refused_in_words(session, frame, path, monkeypatch):

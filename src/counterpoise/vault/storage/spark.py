@@ -23,7 +23,13 @@ from counterpoise.vault.boundary import NeverCopied
 from counterpoise.vault.storage.adding import Summand
 from counterpoise.vault.storage.cache import CountCache
 from counterpoise.vault.storage.people import People
-from counterpoise.vault.storage.spark_frames import by_position, let_go, quiet, refuse_rows
+from counterpoise.vault.storage.spark_frames import (
+    by_position,
+    let_go,
+    quiet,
+    refuse_changed,
+    refuse_rows,
+)
 from counterpoise.vault.storage.spark_people import bounded_frame
 from counterpoise.vault.storage.spark_tasks import (
     AddUp,
@@ -51,6 +57,8 @@ class SparkStorage(NeverCopied):
         self._session = frame.sparkSession
         self._codes: Any = None
         self._cache = CountCache()
+        self._seen: int | None = None  # rows, in the first look that tells
+        self._has_changed = False
         self._require_workers()
         self._is_kept = people is not None
         self._frame = (
@@ -59,8 +67,11 @@ class SparkStorage(NeverCopied):
 
     def rows(self) -> int:
         """The number of rows."""
+        self._require_same()
         with quiet(self._session):
-            return int(self._frame.count())
+            count = int(self._frame.count())
+        self._require_same(count)
+        return count
 
     def counts(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
         """The contingency table of each clique."""
@@ -86,7 +97,10 @@ class SparkStorage(NeverCopied):
         )
         sizes = [column.size for column in columns]
         task = CountColumns(self._reading(names), spelled)
-        return np.split(self._numbers(self._of(names), task, sum(sizes)), np.cumsum(sizes)[:-1])
+        flat = self._numbers(self._of(names), task, sum(sizes))
+        found = np.split(flat, np.cumsum(sizes)[:-1])
+        self._require_same(*(int(counts.sum()) for counts in found))
+        return found
 
     def distinct(self, column: str) -> tuple[list[str], np.ndarray]:
         """The values of a column that the schema does not list, as text, and their counts."""
@@ -98,7 +112,9 @@ class SparkStorage(NeverCopied):
         """The sum of whole numbers that a public function makes of the rows; see `Summand`."""
         self._schema.require_complete()
         task = AddUp(self._reading(self._schema.names), self._schema, summand)
-        return self._numbers(self._frame, task, summand.size)
+        found = self._numbers(self._frame, task, summand.size + 1)
+        self._require_same(int(found[-1]))
+        return found[:-1]
 
     def batches(self, rows: int) -> Iterator[Coded]:
         """Refused: no row comes to the driver."""
@@ -138,6 +154,14 @@ class SparkStorage(NeverCopied):
             let_go(self._frame)
         del self._frame
 
+    def _require_same(self, *counts: int) -> None:
+        """Refuse a frame in which a look saw so many rows, and another one other numbers."""
+        for count in counts:
+            self._seen = count if self._seen is None else self._seen
+            self._has_changed |= count != self._seen
+        if self._has_changed:
+            refuse_changed()
+
     def _forget(self) -> None:
         self._cache.clear()
         if self._codes is not None:
@@ -172,6 +196,7 @@ class SparkStorage(NeverCopied):
         cells = [math.prod(shape) for shape in shapes]
         flat = self._numbers(self._codes, CountCliques(packing, places), sum(cells))
         parts = np.split(flat, np.cumsum(cells)[:-1])
+        self._require_same(*(int(part.sum()) for part in parts))
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def _packed(self, packing: Packing) -> Any:
@@ -192,6 +217,7 @@ class SparkStorage(NeverCopied):
 
     def _gather(self, frame: Any, task: Gather) -> tuple[Any, np.ndarray]:
         """The keys that the executors found, as an Arrow array, and what was added up for each."""
+        self._require_same()
         with quiet(self._session):
             partial = frame.mapInArrow(task, task.output)
             summed = partial.groupBy("failure", "key").agg({"n": "sum"}).toArrow().combine_chunks()

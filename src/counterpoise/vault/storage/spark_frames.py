@@ -2,10 +2,12 @@
 
 A frame is a plan that Spark runs anew for each question, and again in part when an executor is
 lost or a kept block has made room for another. A row counts once in an answer if every run gives
-the same rows. So a plan that says itself that it does not, by `rand()` or the like, is refused, and
-so is a stream. Of the rest the curator promises it: that its sources are left as they are while the
-work goes on, and that functions of its own give the same for the same. What Spark writes to its
-logs while it runs may quote rows, and is kept quiet for as long.
+the same rows. So a plan that shows that it need not is refused: by `rand()` or the like, by what
+depends on the clock or on the order in which rows come, by functions over whole parts of the table,
+and so is a stream. Of the rest the curator promises it: that its sources are left as they are while
+the work goes on, that an order that decides which rows stay leaves no ties, and that functions of
+its own give the same for the same. What Spark writes to its logs while it runs may quote rows, and
+is kept quiet for as long.
 """
 
 from __future__ import annotations
@@ -23,6 +25,25 @@ PREFIX = "spark:"
 
 _INSTALL = "pip install 'counterpoise[spark]'"
 _WRITE = "write it to a table of your own, and hand over its name: 'spark:database.table'"
+
+# What a plan shows that may come out otherwise when it is run again, by the names of Spark's own
+# classes: operators, the clock, and aggregates of whichever row comes first.
+_OPERATORS = {
+    "Sample": "a sample",
+    **dict.fromkeys(
+        (
+            *("MapInPandas", "MapInArrow", "PythonMapInArrow", "MapPartitions", "MapGroups"),
+            *("FlatMapGroupsInPandas", "FlatMapGroupsInArrow", "FlatMapCoGroupsInPandas"),
+            *("FlatMapCoGroupsInArrow", "CoGroup", "ScriptTransformation"),
+        ),
+        "a function over parts or groups of rows, such as mapInPandas",
+    ),
+}
+_CLOCK = {"CurrentDate", "CurrentTime", "CurrentTimestamp", "LocalTimestamp", "Now"}
+_OF_THE_FIRST = {"AnyValue", "CollectList", "First", "Last", "MaxBy", "MinBy"}
+_LIMITS = {"GlobalLimit", "LocalLimit", "Offset", "Tail"}
+# Operators that leave the order of rows as it is.
+_IN_ORDER = {*_LIMITS, "Project", "Filter", "SubqueryAlias"}
 
 # Where pyspark writes the message of an error before it raises it.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -52,12 +73,55 @@ def spark_frame(table: Any) -> Any:
         )
     if frame.isStreaming:
         raise TableError(f"a stream never gives the same rows twice; {_WRITE}")
-    if not frame._jdf.queryExecution().analyzed().deterministic():
+    varying = _varying(frame._jdf.queryExecution().analyzed())
+    if varying is not None:
         raise TableError(
-            "the frame has an expression such as rand() or monotonically_increasing_id(), so that "
-            f"no two runs of it need give the same rows; {_WRITE}"
+            f"the frame has {varying}, so that no two runs of it need give the same rows; "
+            f"{_WRITE}, or checkpoint it first"
         )
     return frame
+
+
+def _varying(plan: Any) -> str | None:
+    """What in a plan need not come out the same when it is run again; None where nothing shows."""
+    if not plan.deterministic():
+        return "an expression such as rand() or monotonically_increasing_id()"
+    name = plan.nodeName()
+    if name in _OPERATORS:
+        return _OPERATORS[name]
+    if name in _LIMITS and not _is_ordered(plan):
+        return "a limit without an order"
+    # Of all columns, whichever of the same rows stays is the same.
+    if name == "Deduplicate" and plan.keys().size() < plan.output().size():
+        return "dropDuplicates on some of its columns"
+    expressions = {name for each in _each(plan.expressions()) for name in _names(each)}
+    if expressions & _CLOCK:
+        return "the time of the run, as of current_timestamp()"
+    if name == "Aggregate" and expressions & _OF_THE_FIRST:
+        return "an aggregate of whatever row comes first, such as first()"
+    parts = (*_each(plan.children()), *_each(plan.subqueries()))
+    return next((found for part in parts if (found := _varying(part)) is not None), None)
+
+
+def _is_ordered(plan: Any) -> bool:
+    """Whether an order of all rows stands below a limit."""
+    while plan.nodeName() in _IN_ORDER:
+        plan = plan.children().head()
+    return plan.nodeName() == "Sort" and bool(getattr(plan, "global")())
+
+
+def _names(expression: Any) -> Iterator[str]:
+    """The names of an expression and of all that it is made of."""
+    yield expression.nodeName()
+    for part in _each(expression.children()):
+        yield from _names(part)
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    """The members of a sequence of Spark's."""
+    members = sequence.iterator()
+    while members.hasNext():
+        yield members.next()
 
 
 def _named(table: str) -> Any:
@@ -155,6 +219,14 @@ def _turn_on(session: Any, levels: list[tuple[Any, Any]]) -> None:
     for logger, level in levels:
         logger.setLevel(level)
     session._jvm.org.apache.logging.log4j.LogManager.getContext(False).updateLoggers()
+
+
+def refuse_changed() -> None:
+    """Refuse a frame that gave other rows than before, without a word of how many."""
+    raise VaultError(
+        "the frame has given another number of rows than before, so that its answers do not belong "
+        f"together; {_WRITE}: of this one nothing more is answered"
+    )
 
 
 def refuse_rows(query: str) -> None:

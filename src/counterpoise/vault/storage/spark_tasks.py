@@ -281,14 +281,17 @@ class AddUp(Task):
     summand: Summand
 
     def pairs(self, batches: Iterator[Any]) -> Pairs:
-        """Every place of the sum, and what is in it."""
+        """Every place of the sum, and what is in it; in one place more, how many rows."""
+        rows = 0
 
         def coded() -> Iterator[Coded]:
+            nonlocal rows
             for table in self.reading.tables(batches):
                 read = self.reading.schema.encode(table)
+                rows += len(read)
                 yield PrivateRows(self.released, read.codes, read.units)
 
-        yield from _places(added_up(coded(), self.summand))
+        yield from _places(np.append(added_up(coded(), self.summand), rows))
 
 
 @dataclass(frozen=True)
