@@ -56,6 +56,19 @@ def test_amounts_beside_a_spike_of_zeros_are_found_in_sum(noise):
     assert np.mean([high <= 2.0**20 for _, high in ranges]) >= 0.97
 
 
+def test_nulls_count_towards_no_bound_and_the_last_cells_do():
+    top = 2.0**40 - 1
+    table = pd.DataFrame({"x": [None] * 4000 + [-top] * 2000 + [5.0] * 2000})
+    for sign in (1, -1):
+        with Vault(table * sign, Schema([Column.continuous("x")]), Budget(5.0, 1e-6)) as vault:
+            answer = vault.bounds("x", vault.budget.whole)
+        assert [answer.minimum, answer.maximum][::sign] == [-(2.0**40) * sign, 8.0 * sign]
+    nulls = pd.DataFrame({"x": [None] * 4000 + [5.0] * 2000})
+    with Vault(nulls, Schema([Column.continuous("x")]), Budget(5.0, 1e-6)) as vault:
+        answer = vault.bounds("x", vault.budget.whole)
+    assert (answer.minimum, answer.maximum) == (4.0, 8.0)
+
+
 def test_noise_alone_is_taken_for_rows_as_seldom_as_stated():
     assert sum(each is not None for each in found([], draws=1000)) <= 20
     assert sum(each is not None for each in found([], LAPLACE, draws=1000)) <= 20

@@ -15,6 +15,7 @@ from counterpoise.errors import BudgetError, VaultError
 from counterpoise.networks import Inputs, Network, clipped_gradient
 from counterpoise.schema import Column, Schema
 from counterpoise.vault import ADD_REMOVE, Budget, DescentPlan, Journal, Share, Vault
+from counterpoise.vault.descend import _next_lots
 from counterpoise.vault.divergence import renyi_divergence
 from counterpoise.vault.gradients import LONGEST
 from tests.forks import fork
@@ -189,6 +190,33 @@ def test_lots_of_many_rows_are_drawn_one_at_a_time(monkeypatch):
     with opened() as vault, vault.descent(descent_plan()) as descent:
         descent.gradient(PARAMETERS)
         assert descent._lots == []
+
+
+def test_every_lot_is_a_stretch_of_its_own_of_what_was_drawn():
+    class Scripted:
+        def sample(self, rows, rate):
+            assert (rows, rate) == (64 * 10, 0.3)
+            return np.array([0, 9, 10, 25, 29, 639])
+
+    lots = _next_lots(10, 0.3, Scripted())
+    expected = {0: [0, 9], 1: [0], 2: [5, 9], 63: [9]}
+    assert [lot.tolist() for lot in lots] == [expected.get(place, []) for place in range(64)]
+
+
+def test_no_lot_is_used_twice():
+    plan = descent_plan(steps=130, noise=0, rate=0.3)
+    used = []
+    with opened(seed=1) as vault, vault.descent(plan) as descent:
+        sums = descent._gradients.sums
+
+        def watched(parameters, rows, lot, room):
+            used.append(tuple(lot.tolist()))
+            return sums(parameters, rows, lot, room)
+
+        object.__setattr__(descent._gradients, "sums", watched)
+        for _ in range(130):
+            descent.gradient(PARAMETERS)
+    assert len({*used}) == 130
 
 
 def test_seeds_repeat_a_descent():
@@ -377,6 +405,14 @@ def test_a_descent_goes_on_from_what_was_kept(tmp_path):
         assert descent.kept.steps == 37
         with pytest.raises(VaultError, match="steps are taken"):
             descent.gradient(PARAMETERS)
+
+
+def test_steps_are_written_down_in_blocks(tmp_path):
+    plan = descent_plan(steps=200)
+    with opened(journal=journal_of(tmp_path)) as vault, vault.descent(plan) as descent:
+        for _ in range(200):
+            descent.gradient(PARAMETERS)
+    assert (tmp_path / "journal").read_text().count('"begun"') == 50
 
 
 def test_two_descents_of_one_plan_are_paid_for_twice_and_resumed_in_their_order(tmp_path):

@@ -159,6 +159,14 @@ def test_paid_categories_are_the_frequent_ones_in_whatever_order_they_come():
         assert found.values == ("b", "d")
 
 
+def test_a_value_that_is_called_other_is_what_others_are():
+    table = pd.DataFrame({"city": ["Oslo"] * 400 + ["other"] * 400})
+    schema = Schema([Column.categorical("city")]).pay("city")
+    with Vault(table, schema, Budget(10.0, 1e-6), seed=1) as vault:
+        learnt = vault.learn_domain(vault.budget.whole.part(0.5), delta=1e-7)
+    assert learnt["city"].categories == ("Oslo", "other")
+
+
 def test_a_number_whose_text_stands_for_null_is_no_category():
     """Words for null are looked for among texts, and a category may not be one of them."""
     schema = Schema([Column.categorical("code")], missing_values=("", "99")).pay("code")

@@ -172,6 +172,23 @@ def test_only_its_owner_reads_a_journal(tmp_path):
     assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o600
 
 
+def test_answers_up_to_a_mark_are_passed_over_and_none_after_it(tmp_path):
+    marks = []
+    journal = journal_of(tmp_path)
+    for value in range(3):
+        journal.charge(Spend("domain", "rows", GaussianDpEvent(50.0)), "how many rows?")
+        journal.keep(np.array([value]))
+        marks.append(journal.mark)
+    for passed, mark in enumerate(marks, start=1):
+        again = journal_of(tmp_path)
+        assert again.skip(mark)
+        left = [again.answer("how many rows?") for _ in range(4)]
+        assert left == [*range(passed, 3), *[None] * (passed + 1)]
+    other = journal_of(tmp_path)
+    assert not other.skip("of another journal")
+    assert other.answer("how many rows?") == 0
+
+
 @pytest.mark.parametrize("torn", range(1, 60, 7))
 def test_a_torn_last_line_is_cut_off(tmp_path, torn):
     path, part = tmp_path / "journal", BUDGET.whole.part(0.05)

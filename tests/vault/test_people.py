@@ -111,6 +111,21 @@ def test_the_choice_does_not_depend_on_the_order_of_rows(storage, tmp_path):
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("storage", ["pandas", "parquet"])
+def test_rows_that_only_run_together_to_the_same_text_are_told_apart(storage, tmp_path):
+    """Or which of them stays would depend on their order."""
+    schema = Schema([Column.categorical(name, ["1", "11", "-"], nullable=True) for name in "ab"])
+    for pair in ((["1", "11"], ["11", "1"]), (["-", None], [None, "-"])):
+        found = []
+        for order in (1, -1):
+            rows = pd.DataFrame(pair[::order], columns=["a", "b"])
+            every = pd.concat([rows.assign(patient=f"p{person}") for person in range(30)])
+            with opened(every, storage, tmp_path, rows=1, schema=schema) as vault:
+                found.append(kept(vault).tolist())
+        assert found[0] == found[1]
+        assert len(np.unique(found[0], axis=0)) == 2
+
+
 def test_persons_bounded_in_parts_are_bounded_alike(tmp_path, monkeypatch):
     with opened(visits(), "parquet", tmp_path) as vault:
         whole = kept(vault).tolist()

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from counterpoise.errors import BudgetError, VaultError
 from counterpoise.schema import Column, Schema
-from counterpoise.vault import Budget, Journal, PointDistance, Share, Vault
+from counterpoise.vault import Budget, Journal, PointDistance, Share, Vault, points
 from counterpoise.vault.bandwidth import _parts
 from counterpoise.vault.events import (
     DiscreteLaplaceDpEvent,
@@ -18,7 +18,7 @@ from counterpoise.vault.events import (
     MetropolisDpEvent,
     SelfComposedDpEvent,
 )
-from counterpoise.vault.metropolis import GRID_PLACES, PointSpace, full_score, run_chains
+from counterpoise.vault.metropolis import GRID_PLACES, PointSets, PointSpace, full_score, run_chains
 from counterpoise.vault.point_scores import Places
 
 MIXED = Schema(
@@ -181,6 +181,23 @@ def test_the_exact_sampler_has_the_law_of_its_exponential_mechanisms():
     assert chisquare(counts, np.full(9, draws / 9)).pvalue < 1e-6
 
 
+def test_every_choice_is_pushed_away_by_all_before_it_and_pulled_by_all_rows(monkeypatch):
+    """With next to no noise: the best place, set after set, by distances in whole parts."""
+    # So few distances at a time that the rows come in many blocks.
+    monkeypatch.setattr(points, "_BLOCK_CELLS", 100)
+    private, pool = mixed_rows(60), MIXED.encode(mixed_rows(15, seed=1))
+    with Vault(private, MIXED, Budget(10_000.0, 0.0, "replace"), seed=3) as vault:
+        answer = vault.select_points(6, vault.budget.whole, candidates=pool, repeats=2)
+    distance = PointDistance()
+    places = distance.places(pool)
+    attraction = distance.between(places, distance.places(MIXED.encode(private))).mean(axis=1)
+    between, expected = distance.between(places, places), []
+    for _ in range(6):
+        repulsion = between[expected].sum(axis=0) / (len(expected) + 1)
+        expected.append(int(np.argmax(repulsion - attraction)))
+    assert answer.places.tolist() == expected * 2
+
+
 CODES = Schema([Column.categorical("a", ["0", "1", "2"]), Column.boolean("b")])
 CODE_ROWS = pd.DataFrame({"a": ["0"] * 7 + ["1"] * 2 + ["2"], "b": [True] * 6 + [False] * 4})
 
@@ -336,6 +353,55 @@ def test_points_that_were_paid_for_are_given_again(tmp_path, sampler):
             found.append(answer.points.codes)
             assert len(vault.ledger.spends) == 1
     assert np.array_equal(*found)
+
+
+def test_points_of_another_pool_are_another_question(tmp_path):
+    budget = Budget(1.0, 1e-6, "replace")
+    for spends, pool in enumerate((LINE_ROWS, LINE_ROWS[::-1]), start=1):
+        journal = Journal(tmp_path / "journal", budget)
+        with Vault(LINE_ROWS, LINE, budget, journal=journal) as vault:
+            vault.select_points(2, vault.budget.whole.part(0.4), candidates=LINE.encode(pool))
+            assert len(vault.ledger.spends) == spends
+
+
+def test_points_of_a_chain_are_rows_with_the_values_and_nulls_of_their_columns():
+    schema = Schema(
+        [
+            Column.continuous("x", 0, 10, bins=5),
+            Column.categorical("c", ["u", "v", "w"]),
+            Column.continuous("y", 0, 10, nullable=True, bins=5),
+            Column.categorical("d", ["u", "v", "w"]),
+        ]
+    )
+    last = GRID_PLACES - 1
+    sets = PointSets(
+        np.array([[[0, last], [last, 0]]]),
+        np.array([[[False, False], [False, True]]]),
+        np.array([[[0, 2], [1, 1]]]),
+    )
+    with Vault(pd.DataFrame(columns=schema.names), schema, Budget(1.0)) as vault:
+        found = points._coded(vault, sets)
+    assert found.units[:, 0].tolist() == [0.0, 1.0]
+    assert found.units[0, 2] == 1.0
+    assert found.codes.tolist() == [[0, 0, 4, 2], [4, 1, 5, 1]]
+
+
+def test_only_columns_that_may_be_null_start_there():
+    drawn = PointSpace(MIXED, PointDistance()).draw(50, 40, np.random.default_rng(0).random)
+    assert drawn.null.any(axis=(0, 1)).tolist() == [True, False, False]
+
+
+def test_a_chain_makes_no_fewer_moves_than_it_is_asked_for(monkeypatch):
+    asked = []
+
+    def watched(*arguments, **options):
+        asked.append(options["sweeps"])
+        return run_chains(*arguments, **options)
+
+    monkeypatch.setattr(points, "run_chains", watched)
+    with Vault(LINE_ROWS, LINE, Budget(1.0, 1e-6, "replace"), seed=1) as vault:
+        vault.select_points(5, vault.budget.whole, sampler="metropolis", moves=12)
+    assert asked == [3]
 
 
 @pytest.mark.parametrize("sampler", ["exact", "metropolis"])

@@ -14,7 +14,7 @@ from dp_accounting import GaussianDpEvent
 from counterpoise.errors import BudgetError, SchemaError, TableError, VaultError
 from counterpoise.networks import Inputs, Network
 from counterpoise.schema import Coded, Column, Schema
-from counterpoise.vault import Budget, MarginalError, Vault
+from counterpoise.vault import Budget, MarginalError, Vault, quantiles
 from counterpoise.vault.events import DiscreteLaplaceDpEvent, ExponentialDpEvent, PureDpEvent
 from counterpoise.vault.noise import Grid
 from counterpoise.vault.select import exponential_choice
@@ -284,6 +284,25 @@ def test_a_place_that_is_no_number_is_counted_within_the_range(schema, table):
     units = np.full(rows.units.shape, [[math.nan], [-1e300], [math.inf], [0.5]])
     place = schema.index("income")
     assert unit_counts(Coded(schema, rows.codes, units), place, 4).tolist() == [2, 0, 1, 1]
+
+
+def test_every_level_of_quantiles_halves_what_the_level_before_it_left(open_vault, monkeypatch):
+    """Those of one level look at rows apart, or a level would cost more than one mechanism."""
+    sizes = []
+
+    def best(source, scores, sensitivity, epsilon):
+        sizes.append(len(scores))
+        return int(np.argmax(scores))
+
+    with open_vault() as vault, monkeypatch.context() as patched:
+        even = np.full(quantiles.GRID_CELLS, 3)
+        patched.setattr(vault._storage, "unit_counts", lambda column, cells: even)
+        patched.setattr(quantiles, "exponential_choice", best)
+        found = vault.quantiles("income", np.arange(1, 8) / 8, vault.budget.whole).units
+    assert found.tolist() == (np.arange(1, 8) / 8).tolist()
+    # The half first, then what is left of it, level after level; then what is right of it.
+    whole, half, quarter = (quantiles.GRID_CELLS // parts + 1 for parts in (1, 2, 4))
+    assert sizes == [whole, half, quarter, quarter, half, quarter, quarter]
 
 
 def test_quantiles_of_a_category_are_refused(open_vault):

@@ -73,6 +73,20 @@ def test_gaps_that_are_cut_go_on_as_if_nothing_had_been(monkeypatch):
     assert stats.chisquare(found, expected).pvalue > FALSE_ALARM
 
 
+def test_a_sample_that_needs_more_draws_goes_on_where_they_ended(monkeypatch):
+    told = geometric_gaps(0.2, 400, SeededEntropy(1)).tolist()
+    given = iter(told)
+
+    def few(rate, count, entropy):
+        return np.array([next(given) for _ in range(3)])
+
+    monkeypatch.setattr(sampling, "geometric_gaps", few)
+    found = poisson_sample(300, 0.2, SeededEntropy(0))
+    # Each gap, and then the row that is taken.
+    places = np.cumsum(np.array(told) + 1) - 1
+    assert found.tolist() == places[places < 300].tolist()
+
+
 class OnABoundary:
     """Words that are exactly a boundary, so that 64 bits never decide; then fair ones."""
 

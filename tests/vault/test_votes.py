@@ -143,6 +143,29 @@ def test_a_teacher_picks_from_all_of_its_rows_and_from_no_others():
         assert {*picked[place].ravel().tolist()} == {*np.flatnonzero(teacher == place).tolist()}
 
 
+def test_a_step_shows_every_teacher_its_own_picks_and_none_in_place_of_rows(monkeypatch):
+    plan, shown = teacher_plan(teachers=3, batch=4), []
+    private, uniforms = np.arange(1.0, 5 * INPUTS.size + 1).reshape(5, -1), Noise(5).uniforms(24)
+
+    def watched(network, parameters, rows, loss, labels, multiples):
+        shown.append((rows, labels, multiples))
+        return np.zeros_like(parameters)
+
+    monkeypatch.setattr("counterpoise.vault.votes.team_gradient", watched)
+    # The second teacher has no rows.
+    classes = _Classes(private, np.array([0, 2, 0, 2, 0]), 3)
+    with opened() as vault, vault.teachers(plan) as teachers:
+        teachers._step(classes, PUBLIC, Scripted(uniforms))
+    [(rows, labels, multiples)] = shown
+    own, others = uniforms.reshape(2, 3, 4)
+    for teacher, places in ((0, [0, 2, 4]), (2, [1, 3])):
+        picked = private[np.array(places)[(own[teacher] * len(places)).astype(int)]]
+        assert np.array_equal(rows[teacher, :4], picked)
+    assert np.array_equal(rows[:, 4:], PUBLIC[(others * len(PUBLIC)).astype(int)])
+    assert labels.tolist() == [1.0] * 4 + [-1.0] * 4
+    assert multiples.tolist() == [[1 / 8] * 8, [0.0] * 4 + [1 / 8] * 4, [1 / 8] * 8]
+
+
 def test_teachers_are_chosen_uniformly():
     sizes = []
     for _ in range(60):
