@@ -18,6 +18,7 @@ from counterpoise.vault import Budget, MarginalError, Vault, quantiles
 from counterpoise.vault.events import DiscreteLaplaceDpEvent, ExponentialDpEvent, PureDpEvent
 from counterpoise.vault.noise import Grid
 from counterpoise.vault.select import exponential_choice
+from counterpoise.vault.storage import memory, open_storage, out_of_core
 from counterpoise.vault.storage.adding import unit_counts
 from counterpoise.vault.sums import _sum_of_points, clip
 from tests.vault.courses import descent_plan, teacher_plan
@@ -109,6 +110,38 @@ def test_all_storages_stream_the_same_rows(open_vault, table, schema):
     )
     assert (codes[order] == coded.codes[expected]).all()
     assert (units[order] == coded.units[expected]).all()
+
+
+def test_exact_answers_are_those_of_pandas_in_whatever_blocks_and_without_nulls(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(memory, "ROWS_A_BLOCK", 64)
+    monkeypatch.setattr(out_of_core, "ROWS_A_BLOCK", 64)
+    generator = np.random.default_rng(0)
+    x = generator.choice([0.0, 2.5, 4.99, 5.0, 10.0], 300)
+    text = generator.choice(["a", "b"], 300).astype(object)
+    x[::7], text[::5] = np.nan, None
+    table = pd.DataFrame({"x": x, "text": text})
+    table.to_parquet(tmp_path / "table.parquet")
+    listed = Schema(
+        [
+            Column.continuous("x", 0, 10, bins=2, nullable=True),
+            Column.categorical("text", ["a", "b"], nullable=True),
+        ]
+    )
+    kept = table.dropna(subset="text")["text"].value_counts()
+    cells = np.where(np.isnan(x), 2, x >= 5)
+    codes = table["text"].map({"a": 0, "b": 1}).fillna(2)
+    for source, kind in ((table, "memory"), (tmp_path / "table.parquet", "duckdb")):
+        stored = open_storage(source, listed, kind)
+        texts, counts = stored.distinct("text")
+        assert dict(zip(texts, counts.tolist(), strict=True)) == kept.to_dict()
+        # The nulls are in no part, and the maximum is in the last one.
+        parts = np.minimum(x[~np.isnan(x)] / 2.5, 3).astype(int)
+        assert stored.unit_counts("x", 4).tolist() == np.bincount(parts, minlength=4).tolist()
+        [found] = stored.counts([("x", "text")])
+        assert np.array_equal(found, pd.crosstab(cells, codes).to_numpy())
+        stored.close()
 
 
 class CodeSums:
