@@ -218,6 +218,14 @@ def plain_text(value: str) -> str:
     return str.__str__(value)
 
 
+def settle_texts(made: Any, *names: str) -> None:
+    """Put plain texts in the place of those that a frozen dataclass was made with."""
+    for name in names:
+        value = getattr(made, name)
+        if isinstance(value, str):
+            object.__setattr__(made, name, plain_text(value))
+
+
 def settle(made: Any, **checked: Any) -> None:
     """Put checked arguments in the place of those that a frozen dataclass was made with."""
     for name, value in checked.items():

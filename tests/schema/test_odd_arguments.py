@@ -22,11 +22,13 @@ from counterpoise.schema import (
     table_columns,
     value_expression,
 )
+from tests.odd import contrary
 
 EARLY = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
 LATE = datetime(9999, 12, 31, 23, 59, tzinfo=timezone(-timedelta(hours=12)))
 ODD = [
     *(None, True, False, 0, 1, -1, 5, 10**30, -(10**30), 2**53 + 1, 2**63, 10**400, 100_000, 10**7),
+    *(contrary(float, 0.5), contrary(int, 3), contrary(str, "x"), contrary(object)),
     *(0.5, -0.0, float("nan"), float("inf"), 1e308, 5e-324, Decimal("1.5"), Decimal("sNaN"), 1j),
     *(np.int64(5), np.uint64(2**64 - 1), np.int8(-1), np.float32(0.5), np.float64("nan")),
     *(np.bool_(True), np.str_("x"), np.longdouble(1), np.ma.masked, np.array(5), np.array([])),

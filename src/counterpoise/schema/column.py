@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.arguments import settle_texts
 from counterpoise.errors import SchemaError
 from counterpoise.schema import bins as geometry
 from counterpoise.schema import normal_form
@@ -80,6 +81,7 @@ class Column:
     step: float | None = None
 
     def __post_init__(self) -> None:
+        settle_texts(self, "name", "kind", "unit", "category_type", "expression", "scale")
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError("a column's name must be text that is not empty")
         check_text(self.name, self.name, "its name")

@@ -43,7 +43,7 @@ def decode(schema: Schema, codes: np.ndarray, rng: np.random.Generator) -> pd.Da
         raise SchemaError("rng must be a generator of numpy: numpy.random.default_rng(seed)")
     try:
         codes = np.asarray(codes)
-    except ValueError:
+    except Exception:
         codes = np.empty(0)
     if codes.ndim != 2 or codes.shape[1] != len(schema) or codes.dtype.kind not in "iu":
         raise SchemaError(

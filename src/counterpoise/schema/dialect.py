@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from counterpoise.arguments import settle_texts
 from counterpoise.errors import SchemaError
 
 UTF8 = "utf-8"
@@ -39,6 +40,7 @@ class Dialect:
     encoding: str = UTF8
 
     def __post_init__(self) -> None:
+        settle_texts(self, "separator", "quote", "encoding")
         separator = "," if self.separator is None else self.separator
         for name, character in (("separator", separator), ("quote", self.quote)):
             if not isinstance(character, str) or len(character) != 1 or not _is_plain(character):

@@ -9,6 +9,7 @@ already, the rest is what somebody wrote.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable
 from datetime import UTC
 from datetime import date as Date
@@ -106,9 +107,10 @@ def of_bounds(column: Column) -> dict[str, Any]:
     bins = column.bins
     rule = "bins must be a whole number or a list of edges"
     if is_number(bins) and isinstance(bins, int | np.integer):
+        bins = operator.index(bins)
         if not 0 < bins <= MAX_BINS:
             raise refusal(column, f"bins must be between 1 and {MAX_BINS:,}")
-        found["bins"] = int(bins)
+        found["bins"] = bins
     elif bins is not None:
         stated = listed(None if is_number(bins) else bins, f"column {column.name!r}: {rule}")
         found["bins"] = edges(column, stated)
@@ -221,8 +223,9 @@ def _bound(column: Column, value: Any) -> Bound | None:
             raise refusal(column, "minimum, maximum and edges must be finite")
         if kind == "continuous":
             return finite
-        if int(value) == value and abs(int(value)) <= LARGEST_INTEGER:
-            return int(value)
+        whole = operator.index(value) if isinstance(value, int | np.integer) else finite
+        if int(whole) == whole and abs(int(whole)) <= LARGEST_INTEGER:
+            return int(whole)
         raise refusal(column, "minimum, maximum and edges must be integers within 2^53")
     expected = {"integer": "integers", "continuous": "numbers", "date": "dates"}
     raise refusal(column, f"minimum, maximum and edges must be {expected.get(kind, 'datetimes')}")

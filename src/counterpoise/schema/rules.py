@@ -7,6 +7,7 @@ the column and the rule.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from datetime import date as Date
 from datetime import datetime as DateTime
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.arguments import plain_text
 from counterpoise.errors import SchemaError
 
 Category = str | int | bool
@@ -28,11 +30,11 @@ def plain_category(name: str, value: Any) -> Category:
     """A category as plain text, a Python integer, or true/false."""
     if isinstance(value, str):
         check_text(name, value, "a category (enum)")
-        return str(value)
+        return plain_text(value)
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if is_number(value) and isinstance(value, int | np.integer):
-        number = int(value)
+        number = operator.index(value)
         if abs(number) > LARGEST_INTEGER:
             raise SchemaError(f"column {name!r}: integer categories must be within 2^53")
         return number
@@ -61,7 +63,7 @@ def from_iso(name: str, kind: str, text: Any) -> Date:
     """
     try:
         return Date.fromisoformat(text) if kind == "date" else DateTime.fromisoformat(text)
-    except (TypeError, ValueError):
+    except Exception:
         raise SchemaError(
             f"column {name!r}: minimum, maximum and edges must be ISO 8601 {kind}s"
         ) from None
@@ -71,7 +73,8 @@ def finite_number(value: Any) -> float | None:
     """A number as a finite float64; None if it is none, or too large for one."""
     try:
         number = float(value)
-    except OverflowError:
+    except Exception:
+        # Too large, or of a type of its own that has none.
         return None
     return number if math.isfinite(number) else None
 
@@ -81,8 +84,8 @@ def listed(values: Any, refusal: str) -> tuple[Any, ...]:
     if isinstance(values, Iterable) and not isinstance(values, str | bytes):
         try:
             return tuple(values)
-        except TypeError:
-            # An array without dimensions only looks like one.
+        except Exception:
+            # An array without dimensions only looks like one, and others refuse to be gone through.
             pass
     raise SchemaError(refusal)
 
@@ -92,7 +95,7 @@ def texts(values: Any, refusal: str) -> tuple[str, ...]:
     found = listed(values, refusal)
     if not all(isinstance(value, str) and is_writable(value) for value in found):
         raise SchemaError(refusal)
-    return tuple(str.__str__(value) for value in found)
+    return tuple(map(plain_text, found))
 
 
 def is_writable(text: str) -> bool:
@@ -101,6 +104,7 @@ def is_writable(text: str) -> bool:
     >>> is_writable("naïve"), is_writable("a\\0b")
     (True, False)
     """
+    text = plain_text(text)
     # A NUL ends a string, a lone surrogate is not UTF-8.
     return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
@@ -119,11 +123,11 @@ def sorted_sources(name: str, sources: Any) -> tuple[tuple[str, str], ...]:
     """
     try:
         marks = dict(sources)
-    except (TypeError, ValueError):
+    except Exception:
         raise SchemaError(f"column {name!r}: sources must map keys to sources") from None
     for key, source in marks.items():
-        if not isinstance(key, str) or key not in MARKABLE:
+        if not isinstance(key, str) or plain_text(key) not in MARKABLE:
             raise SchemaError(f"column {name!r}: source marks one of {', '.join(MARKABLE)}")
-        if not isinstance(source, str) or source not in SOURCES:
+        if not isinstance(source, str) or plain_text(source) not in SOURCES:
             raise SchemaError(f"column {name!r}: a source is one of {', '.join(SOURCES)}")
     return tuple(sorted(marks.items()))

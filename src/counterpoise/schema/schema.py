@@ -94,7 +94,7 @@ class Schema:
         return iter(self.columns)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self._positions
+        return isinstance(name, str) and plain_text(name) in self._positions
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[self.index(name)]

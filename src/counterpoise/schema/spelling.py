@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from counterpoise.arguments import settle_texts
 from counterpoise.errors import SchemaError
 from counterpoise.schema.quoting import quote_text
 from counterpoise.schema.rules import texts
@@ -68,6 +69,7 @@ class Spelling:
     false_values: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        settle_texts(self, "format", "clock", "decimal", "group")
         _check_pattern("format", self.format, _DAY_PARTS, "dates, such as %d/%m/%Y")
         _check_pattern("format", self.clock, _CLOCK_PARTS, "times of day, such as %H:%M")
         for key, mark in (("decimalChar", self.decimal), ("groupChar", self.group or " ")):

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date as Date
 from typing import Any
 
+from counterpoise.arguments import plain_text
 from counterpoise.errors import SchemaError
 from counterpoise.schema.column import IDENTIFIER, Column
 from counterpoise.schema.grouping import Grouping
@@ -141,8 +142,9 @@ def _parse_field(field: Any) -> Column:
             f"column {name!r}: required, categoriesOrdered and categorical must be true or false"
         )
     type_ = field.get("type", "string")
-    if not isinstance(type_, str) or type_ not in (*_CATEGORY_TYPES, *_KINDS, "time"):
-        known = ", ".join(dict.fromkeys((*_CATEGORY_TYPES, *_KINDS, "time")))
+    types = tuple(dict.fromkeys((*_CATEGORY_TYPES, *_KINDS, "time")))
+    if not isinstance(type_, str) or plain_text(type_) not in types:
+        known = ", ".join(types)
         raise SchemaError(f"column {name!r}: type must be one of {known}")
     role = field.get("role")
     if role is not None and (not isinstance(role, str) or role != IDENTIFIER):
@@ -268,7 +270,7 @@ def _marks(
     source = field.get("source", {})
     if isinstance(source, Mapping):
         return dict(source)
-    if not isinstance(source, str) or source not in SOURCES:
+    if not isinstance(source, str) or plain_text(source) not in SOURCES:
         raise SchemaError(f"column {column.name!r}: a source is one of {', '.join(SOURCES)}")
     if source == "paid":
         # What a budget can estimate, stated or not; a type or a null is never estimated.

@@ -17,6 +17,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
+from counterpoise.arguments import plain_text
 from counterpoise.disk import as_path, plainly, system_error, whole_file
 from counterpoise.errors import TableError
 from counterpoise.schema.dialect import DEFAULT, SEPARATOR_WORDS, Dialect
@@ -130,7 +131,11 @@ def check_columns(names: Iterable[str], schema: Schema, table: str = "the table"
     >>> from counterpoise.schema import Column
     >>> check_columns(["id", "age"], Schema([Column.integer("age", 0, 99)]))
     """
-    names = [str(name) for name in listed(names, "the names of a table's columns must be a list")]
+    given = listed(names, "the names of a table's columns must be a list")
+    try:
+        names = [plain_text(str(name)) for name in given]
+    except Exception:
+        raise TableError("the names of a table's columns must be texts") from None
     refuse_duplicates(names)
     missing = [name for name in schema.names if name not in set(names)]
     if missing:
@@ -168,7 +173,7 @@ def convert(frame: pd.DataFrame, format: str = "pandas") -> Any:
     >>> convert(pd.DataFrame({"age": [41]}), "pandas")["age"].tolist()
     [41]
     """
-    if not isinstance(format, str) or format not in FORMATS:
+    if not isinstance(format, str) or plain_text(format) not in FORMATS:
         raise TableError(f"the format of a table is one of {', '.join(FORMATS)}")
     if format == "pandas":
         return frame
