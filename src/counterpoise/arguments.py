@@ -18,6 +18,22 @@ from counterpoise.errors import CounterpoiseError, MethodError
 if TYPE_CHECKING:
     import numpy as np
 
+# What a terminal obeys and a page does not show: controls (C0, DEL, C1), the ends of lines and of
+# paragraphs, and the marks that turn the direction of what is written (UAX 9).
+_UNSEEN = {
+    code: f"\\u{code:04x}"
+    for first, last in (
+        (0x00, 0x1F),
+        (0x7F, 0x9F),
+        (0x061C, 0x061C),
+        (0x200E, 0x200F),
+        (0x2028, 0x202E),
+        (0x2066, 0x2069),
+    )
+    for code in range(first, last + 1)
+}
+_UNSEEN_IN_LINES = {code: text for code, text in _UNSEEN.items() if code != ord("\n")}
+
 
 def whole_number(
     name: str,
@@ -256,3 +272,14 @@ def shown(value: Any) -> str:
         with contextlib.suppress(Exception):
             text = plain_text(repr(value))
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def visible(text: str, lines: bool = False) -> str:
+    """A text whose control characters are seen, and not obeyed; `lines` keeps the ends of lines.
+
+    They are written as JSON writes them, so that JSON stays what it is.
+
+    >>> print(visible("\\x1b[31mred"))
+    \\u001b[31mred
+    """
+    return text.translate(_UNSEEN_IN_LINES if lines else _UNSEEN)

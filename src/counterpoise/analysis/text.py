@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.arguments import visible
+
 # Half-widths that differ by more than this factor do not share their digits in a table.
 MOST_APART = 20
 # Numbers of more decimals, or of more zeros before the point, are shown by a power of ten.
@@ -68,10 +70,13 @@ def show_range(low: str, high: str) -> str:
 def aligned(lines: Sequence[tuple[str, ...]], left: int) -> str:
     """Lines of cells as text; the first `left` columns are aligned left, the others right.
 
+    A cell is one line, whatever is in it.
+
     >>> print(aligned([("ward", "value"), ("a", "1.5")], 1))
     ward  value
     a       1.5
     """
+    lines = [tuple(map(visible, line)) for line in lines]
     widths = [max(len(cell) for cell in cells) for cells in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(

@@ -13,6 +13,7 @@ from importlib import import_module
 
 import click
 
+from counterpoise.cli.console import echo
 from counterpoise.errors import CounterpoiseError
 from counterpoise.patience import HungUp, Terminated, stoppable
 
@@ -108,7 +109,7 @@ def _run(arguments: list[str] | None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        click.echo(_wrong_call(error), err=True)
+        echo(_wrong_call(error), err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
         if debug:
@@ -117,7 +118,7 @@ def _run(arguments: list[str] | None) -> None:
     except CounterpoiseError as error:
         if debug:
             raise
-        click.echo(error_text(error), err=True)
+        echo(error_text(error), err=True)
         sys.exit(FAILED)
     except BrokenPipeError:
         # Whoever was reading, such as `head`, has seen enough.
@@ -133,7 +134,7 @@ def _run(arguments: list[str] | None) -> None:
                 sys.exit(_ended(before, words))
             before = before.__context__
         # What somebody else's error says could be a private value, so its kind has to do.
-        click.echo(
+        echo(
             f"error: something unforeseen went wrong ({type(error).__name__})\n"
             "hint:  run it again with --debug; the traceback is confidential if the table is",
             err=True,
@@ -149,7 +150,7 @@ def _ended(error: BaseException, words: list[str]) -> int:
     if words[:1] and words[0] in _GO_ON:
         said += "\nhint:  what was paid for is kept: give the same command to go on"
     try:
-        click.echo(said, err=True)
+        echo(said, err=True)
     except OSError:
         # What is left in the streams would be tried again at the end, and change the exit code.
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from counterpoise.cli.console import echo
 from counterpoise.cli.options import PATH, budget_terms
 
 _EPILOG = """\b
@@ -51,7 +52,7 @@ def create(
         max_rows_per_person=max_rows_per_person,
         name=name,
     )
-    click.echo(str(made))
+    echo(str(made))
 
 
 @command.command("show")
@@ -66,4 +67,4 @@ def show(path: Path, as_json: bool) -> None:
     if as_json:
         echo_json(account.to_dict())
     else:
-        click.echo(str(account))
+        echo(str(account))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from counterpoise.cli.console import echo
 from counterpoise.cli.options import PATH
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def _complete_column(context: click.Context, parameter: click.Parameter, begun: 
         names = [field["name"] for field in descriptor["resources"][0]["schema"]["fields"]]
     except (OSError, ValueError, LookupError, TypeError):
         return []
-    return [name for name in names if name.startswith(begun) and not _is_weight(name)]
+    names = [name for name in names if name.isprintable() and not _is_weight(name)]
+    return [name for name in names if name.startswith(begun)]
 
 
 @click.command("analyse", epilog=_EPILOG)
@@ -169,7 +171,7 @@ def command(
             rehearsal = release.rehearse(rehearsals, seed, progress=not quiet)
             found = rehearsal.correct(lambda made: _STATISTICS[statistic](made, columns, given))
     if statistic == "certificate":
-        echo_json({"statistic": statistic, **found.to_dict()}) if as_json else click.echo(found)
+        echo_json({"statistic": statistic, **found.to_dict()}) if as_json else echo(found)
     elif as_json:
         model = found if statistic == "glm" else None
         echo_json(
@@ -185,10 +187,10 @@ def command(
             }
         )
     elif statistic == "glm":
-        click.echo(str(found).splitlines()[0])
-        click.echo(estimate_lines(found.coefficients, level, ""))
+        echo(str(found).splitlines()[0])
+        echo(estimate_lines(found.coefficients, level, ""))
     else:
-        click.echo(estimate_lines(found, level, " ".join((statistic, *columns))))
+        echo(estimate_lines(found, level, " ".join((statistic, *columns))))
 
 
 def _check_call(statistic: str, columns: Sequence[str], given: dict[str, Any]) -> None:

@@ -1,4 +1,8 @@
-"""What the commands share: notes, and tables of estimates as text or JSON."""
+"""What the commands share: how they print, notes, and tables of estimates as text or JSON.
+
+Names, categories and notes come from files of others, and a terminal obeys what is in them. So all
+that a command prints goes through `echo`, which shows control characters and lets none through.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from counterpoise.arguments import visible
 from counterpoise.errors import CounterpoiseWarning
 
 if TYPE_CHECKING:
     from counterpoise.analysis.result import Estimate, Estimates
+
+
+def echo(text: object, err: bool = False, is_visible: bool = False) -> None:
+    """Print lines of text, on standard error if asked, with control characters to be seen.
+
+    What `is_visible` went through `visible` part by part, and then got colours.
+    """
+    click.echo(text if is_visible else visible(str(text), lines=True), err=err)
 
 
 @contextmanager
@@ -27,7 +40,7 @@ def notes(quiet: bool = False) -> Iterator[None]:
         text = str(message)
         if not quiet and text not in shown:
             shown.add(text)
-            click.echo(f"note: {text}", err=True)
+            echo(f"note: {visible(text)}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", CounterpoiseWarning)
@@ -120,7 +133,7 @@ def plain(value: Any) -> Any:
 
 def echo_json(value: Any) -> None:
     """Print JSON for machines."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def verdict_line(card: Mapping[str, Any]) -> str:
@@ -129,7 +142,7 @@ def verdict_line(card: Mapping[str, Any]) -> str:
     if not verdict:
         return "weights: no verdict"
     said = "; ".join(verdict[key] for key in ("reason", "way_out") if verdict.get(key))
-    return f"weights: {verdict['level']}" + (f" ({said})" if said else "")
+    return visible(f"weights: {verdict['level']}" + (f" ({said})" if said else ""))
 
 
 def _rows(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from counterpoise.cli.console import echo
 from counterpoise.cli.options import PATH
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def command(out: Path, epsilon: float, count: int, quiet: bool) -> None:
 
     def say(text: str) -> None:
         if not quiet:
-            click.echo(text)
+            echo(text)
 
     truth, delta = patients(count), 1e-6
     say(f"The curator has {len(truth):,} patients, whom we invented, and a public schema:\n")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from counterpoise.cli.console import echo
 from counterpoise.cli.options import PATH
 
 _EPILOG = """\b
@@ -70,7 +71,7 @@ def command(
             check_outside_releases(place)
     release = counterpoise.load(folder)
     if release.stored is not None:
-        click.echo(f"Of {release.rows:,} synthetic rows, {MOST_COMPARED:,} are compared.", err=True)
+        echo(f"Of {release.rows:,} synthetic rows, {MOST_COMPARED:,} are compared.", err=True)
         release = release.part(MOST_COMPARED)
     with notes(quiet):
         found = counterpoise.evaluate(
@@ -88,5 +89,5 @@ def command(
         found.save(tables)
     found.to_html(report)
     if not quiet:
-        click.echo(str(found))
-        click.echo(f"\nwritten to {report}{'' if tables is None else f' and {tables}'}")
+        echo(str(found))
+        echo(f"\nwritten to {report}{'' if tables is None else f' and {tables}'}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from counterpoise.cli.console import echo
 from counterpoise.cli.options import PATH
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def command(folder: Path, as_json: bool, all_looks: bool, quiet: bool) -> None:
     if as_json:
         echo_json(release.card | {"guarantee": release.guarantee})
     elif not quiet:
-        click.echo("\n".join(_lines(release, folder, all_looks)))
+        echo("\n".join(_lines(release, folder, all_looks)))
 
 
 def _lines(release: Release, folder: Path, all_looks: bool) -> list[str]:

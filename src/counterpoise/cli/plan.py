@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from counterpoise.cli.console import echo_json
+from counterpoise.cli.console import echo, echo_json
 
 if TYPE_CHECKING:
     from counterpoise.curation.plan import Plan
@@ -42,8 +40,8 @@ def show_plan(plan: Plan, as_json: bool, replicates: int, guess: Guess) -> None:
             }
         )
     else:
-        click.echo(plan_lines(plan, replicates, guess))
-        click.echo("nothing was read or spent")
+        echo(plan_lines(plan, replicates, guess))
+        echo("nothing was read or spent")
 
 
 def plan_lines(plan: Plan, replicates: int, guess: Guess) -> str:

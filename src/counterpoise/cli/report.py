@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from counterpoise.cli.console import echo
 from counterpoise.cli.options import PATH
 
 
@@ -19,4 +20,4 @@ def command(folder: Path, quiet: bool) -> None:
 
     counterpoise.load(folder).report(folder)
     if not quiet:
-        click.echo(places(folder))
+        echo(places(folder))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from counterpoise.cli.console import echo
 from counterpoise.cli.options import PATH
 
 if TYPE_CHECKING:
@@ -88,10 +89,10 @@ def command(
     if as_json:
         echo_json(after.card | {"guarantee": after.guarantee})
     elif not quiet:
-        click.echo(_table(before, after))
-        click.echo(f"privacy: {after.guarantee}")
-        click.echo(verdict_line(after.card))
-        click.echo(places(out))
+        echo(_table(before, after))
+        echo(f"privacy: {after.guarantee}")
+        echo(verdict_line(after.card))
+        echo(places(out))
 
 
 def _table(before: Release, after: Release) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from counterpoise.cli.console import echo
 from counterpoise.cli.plan import Guess
 from counterpoise.disk import plainly
 from counterpoise.errors import BundleError
@@ -119,7 +120,7 @@ class Run:
             return
         check_target(self.out, self.overwrite)
         if self.verbose:
-            click.echo(plan_lines(plan, self.replicates, guess), err=True)
+            echo(plan_lines(plan, self.replicates, guess), err=True)
         with notes(self.quiet):
             made = make(
                 schema=plan.released,
@@ -168,7 +169,7 @@ class Run:
         if is_newer or not is_made_by(made, asked(self.replicates, self.seed, account)):
             return None
         if not self.quiet:
-            click.echo(
+            echo(
                 f"{self.out} is there, of this very request: nothing private was read or spent\n"
                 "hint:  --overwrite makes another, which pays again",
                 err=True,
@@ -192,7 +193,7 @@ class Run:
         account = usable_account(self.account, plan, self.seed)
         assert account is not None
         if not self.as_json:
-            click.echo(f"account {account.id} could pay for it")
+            echo(f"account {account.id} could pay for it")
         return account
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from counterpoise.arguments import visible
+from counterpoise.cli.console import echo
 from counterpoise.cli.options import PATH, many
 
 if TYPE_CHECKING:
@@ -96,13 +98,13 @@ def command(
         echo_json(schema.to_dict())
     if as_json or quiet:
         return
-    click.echo(schema_lines(schema))
+    echo(schema_lines(schema))
     if reading := reading_lines(schema):
-        click.echo(reading)
+        echo(reading)
     if target is not None:
-        click.echo(f"written to {target}")
+        echo(f"written to {target}")
     if schema.unconfirmed:
-        click.echo(
+        echo(
             f"NOT PUBLIC YET: {len(schema.unconfirmed)} values were read off the data. Treat this "
             "schema as confidential. State what is publicly known (counterpoise schema set), "
             "confirm what is public as it stands (accept), or let the budget estimate it (pay).",
@@ -164,7 +166,7 @@ def schema_lines(schema: Schema) -> str:
         nulls = "yes" if column.nullable else "no"
         lines.append((column.name, column.kind, domain, nulls, *sources))
     table = aligned(lines, len(lines[0]))
-    return "\n".join([table, *(f"check: {text}" for text in schema.checks)])
+    return "\n".join([table, *(visible(f"check: {text}") for text in schema.checks)])
 
 
 def reading_lines(schema: Schema) -> str:
@@ -180,7 +182,7 @@ def reading_lines(schema: Schema) -> str:
         said.append(f"the file is read by {_stated(stated)}")
     for column in schema:
         if stated := column.spelling.to_dict():
-            said.append(f"{column.name} is read by {_stated(stated)}")
+            said.append(f"{visible(column.name)} is read by {_stated(stated)}")
     return "\n".join(said)
 
 

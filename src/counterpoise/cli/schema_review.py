@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from counterpoise.arguments import visible
+from counterpoise.cli.console import echo
 from counterpoise.cli.options import PATH, many
 
 if TYPE_CHECKING:
@@ -47,7 +49,8 @@ def complete_column(context: click.Context, parameter: click.Parameter, incomple
         names = Schema.read(draft).names if draft is not None else ()
     except CounterpoiseError:
         names = ()
-    return [name for name in names if name.startswith(incomplete)]
+    # A shell writes them to the terminal as they are.
+    return [name for name in names if name.startswith(incomplete) and name.isprintable()]
 
 
 draft_argument = click.argument("draft", type=PATH)
@@ -79,12 +82,12 @@ def write_changed(draft: Path, schema: Schema, said: list[str], dry_run: bool, q
     if quiet:
         return
     for line in said or ["nothing is left to change there"]:
-        click.echo(line)
+        echo(visible(line))
     if not said:
         return
     left = len(schema.unconfirmed) + len(schema.unstated)
     ending = f"{left} value{'s' * (left > 1)} still to settle" if left else "all is settled"
-    click.echo(f"not written ({ending})" if dry_run else f"written to {draft} ({ending})")
+    echo(f"not written ({ending})" if dry_run else f"written to {draft} ({ending})")
 
 
 @click.command("show", epilog=_SHOW, short_help="show a schema, and what is still to settle")
@@ -106,9 +109,9 @@ def show(draft: Path, as_json: bool) -> None:
         steps = [{"open": what, "command": how} for what, how in settling_lines(schema, draft)]
         echo_json({"columns": schema_values(schema), "to_settle": steps})
         return
-    click.echo(schema_table(schema, has_colour()))
+    echo(schema_table(schema, has_colour()), is_visible=True)
     if table := settling_table(schema, draft):
-        click.echo("\n" + table)
+        echo("\n" + table)
 
 
 @click.command("accept", epilog=_ACCEPT, short_help="accept drafted values as public knowledge")

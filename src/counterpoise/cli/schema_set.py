@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from counterpoise.cli.console import echo
 from counterpoise.cli.options import PATH
 from counterpoise.cli.schema_review import (
     complete_column,
@@ -131,7 +132,7 @@ def set_values(
     said = _differences(old, changed[column], keys)
     write_changed(draft, changed, said, dry_run, quiet)
     if note and not quiet:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
 def _looked_up(

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from counterpoise.arguments import visible
+from counterpoise.cli.console import echo
 from counterpoise.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def require_settled(schema: Schema, draft: Path | str) -> None:
     found = " and ".join(
         f"{count} {'is' if count == 1 else 'are'} {why}" for count, why in counts if count
     )
-    click.echo(table + "\n", err=True)
+    echo(table + "\n", err=True)
     raise SchemaError(
         f"{draft} has values that are not public knowledge yet: {found}; settle each with the "
         "command beside it"
@@ -103,14 +103,14 @@ def show_advice(schema: Schema, table: Path, draft: Path | None) -> None:
     found = advise(schema, read_table(table, schema.names, dialect=schema.dialect))
     if not found:
         return
-    click.echo("\nBefore a release (read off the data, and as confidential):", err=True)
+    echo("\nBefore a release (read off the data, and as confidential):", err=True)
     for advice in found:
         start = "" if advice.column is None else f"{advice.column}: "
-        click.echo(f"  {start}{advice.matter}", err=True)
+        echo(f"  {visible(start + advice.matter)}", err=True)
         if advice.column is not None and advice.verb is not None:
             place = draft or Path("draft.json")
             how = command_text(advice.verb, place, advice.column, advice.options)
-            click.echo(f"    {how}", err=True)
+            echo(f"    {visible(how)}", err=True)
 
 
 def _column_lines(schema: Schema, column: Column, draft: Path | str) -> list[tuple[str, str]]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from counterpoise.arguments import visible
+
 if TYPE_CHECKING:
     from counterpoise.schema import Column, Schema
 
@@ -146,7 +148,7 @@ def _cells(column: Column) -> tuple[str, ...]:
     bound = {key: cell(key, value_text(column, key)) for key in ("minimum", "maximum")}
     listed = column.category_type is not None and column.category_type != "boolean"
     has_codes = column.is_numeric or column.grouping is not None
-    return (
+    cells = (
         column.name,
         cell("type", column_type(column)),
         bound["minimum"] if column.is_numeric else "",
@@ -156,6 +158,7 @@ def _cells(column: Column) -> tuple[str, ...]:
         _coding(column, cell("bins", _bins(column))) if has_codes else "",
         ", ".join(_unsettled(column)),
     )
+    return tuple(map(visible, cells))
 
 
 def coding_text(column: Column, key: str) -> str:

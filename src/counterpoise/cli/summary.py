@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from counterpoise.cli.console import echo_json, verdict_line
+from counterpoise.cli.console import echo, echo_json, verdict_line
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -21,14 +19,14 @@ def show_release(made: Release, folder: Path, as_json: bool, quiet: bool) -> Non
     if as_json:
         echo_json(made.card | {"guarantee": made.guarantee})
     elif not quiet:
-        click.echo(ledger_summary(made.ledger))
-        click.echo(f"privacy: {made.guarantee}")
+        echo(ledger_summary(made.ledger))
+        echo(f"privacy: {made.guarantee}")
         if counted := rows_counted(made.card):
             population = made.card.get("population")
             many = "" if population is None else f", about {population:,.0f} in all"
-            click.echo(f"rows: every number is {counted}{many}")
-        click.echo(verdict_line(made.card))
-        click.echo(places(folder))
+            echo(f"rows: every number is {counted}{many}")
+        echo(verdict_line(made.card))
+        echo(places(folder))
 
 
 def ledger_summary(ledger: Ledger) -> str:

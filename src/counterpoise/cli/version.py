@@ -2,6 +2,8 @@
 
 import click
 
+from counterpoise.cli.console import echo
+
 
 @click.command("version", epilog="Example: counterpoise version")
 @click.option("--json", "as_json", is_flag=True, help="With the versions of what it builds on.")
@@ -13,7 +15,7 @@ def command(as_json: bool) -> None:
     import counterpoise
 
     if not as_json:
-        click.echo(counterpoise.__version__)
+        echo(counterpoise.__version__)
         return
     from counterpoise.cli.console import echo_json
 

@@ -70,7 +70,7 @@ def _bar(spent: Mapping[str, float]) -> Iterator[Progress]:
         yield lambda stage, done: None
         return
     with Progress(
-        TextColumn("{task.description:<12}"),
+        TextColumn("{task.description:<12}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[spent]:4.0%} of the budget spent,"),
         TimeRemainingColumn(),

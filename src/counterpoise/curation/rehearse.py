@@ -206,7 +206,11 @@ def _shown(progress: bool | Progress) -> Iterator[Progress]:
     if not (console.is_terminal or console.is_jupyter):
         yield lambda stage, done: None
         return
-    columns = (TextColumn("{task.description:<20}"), BarColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description:<20}", markup=False),
+        BarColumn(),
+        TimeRemainingColumn(),
+    )
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=1.0)
         yield lambda stage, done: bar.update(task, description=stage, completed=done)

@@ -29,7 +29,7 @@ def shown(progress: bool | Progress) -> Iterator[Progress]:
         yield lambda stage, done: None
         return
     columns = (
-        TextColumn("{task.description:<14}"),
+        TextColumn("{task.description:<14}", markup=False),
         BarColumn(),
         TimeRemainingColumn(),
         TextColumn("left"),
