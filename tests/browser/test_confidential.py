@@ -4,18 +4,12 @@ import re
 
 import pytest
 
-from tests.browser.test_report import CHROMIUM, FRAME, browse, title_of
+from tests.browser.test_report import CHROMIUM, FRAME, LOGGING, browse, complaints, title_of
 from tests.evaluation.evaluations import evaluated
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
 WIDTH = "this.contentDocument.documentElement.scrollWidth"
-LOGGING = ("--enable-logging=stderr", "--v=0")
-
-
-def complaints(browsed):
-    """What a page wrote to the console: errors, and what its policy kept it from loading."""
-    return re.findall(r"CONSOLE.*", browsed.stderr)
 
 
 @pytest.fixture(scope="module")

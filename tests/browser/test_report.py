@@ -28,6 +28,7 @@ INTO_CELLS = """<iframe src="{page}" style="width: {width}px; height: 4000px; bo
     .map(([names, cells]) => Math.round(
       Math.max(...names.map(each => each.getBBox().x + each.getBBox().width))
       - Math.min(...cells.map(each => each.getBBox().x))))"></iframe>"""
+LOGGING = ("--enable-logging=stderr", "--v=0")
 CATEGORIES = ["WOMEN WHO WERE WARM IN THE MORNING", "WOMEN WHO WERE WARM IN THE EVENING"]
 
 
@@ -36,6 +37,11 @@ def browse(profile, *words):
     access = "--allow-file-access-from-files"
     command = [CHROMIUM, *flags, access, f"--user-data-dir={profile}", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def complaints(browsed):
+    """What a page wrote to the console: errors, and what its policy kept it from loading."""
+    return re.findall(r"CONSOLE.*", browsed.stderr)
 
 
 def title_of(frame, folder):
@@ -80,6 +86,18 @@ def test_the_report_renders(report, tmp_path):
     )
     # A blank page of this size compresses to a few kilobytes.
     assert picture.stat().st_size > 40_000
+
+
+def test_the_report_may_take_nothing_from_elsewhere_and_complains_of_nothing(report, tmp_path):
+    words = (*LOGGING, "--dump-dom")
+    assert complaints(browse(tmp_path / "profile", *words, report.as_uri())) == []
+    # What would be asked for, or run, is kept from it by the page's policy.
+    for place, spoilt in enumerate(
+        ('<img src="https://example.org/x.png">', "<script>document.title = 1</script>")
+    ):
+        file = tmp_path / f"{place}.html"
+        file.write_text(report.read_text("utf-8").replace("<h1>", f"{spoilt}<h1>"), "utf-8")
+        assert complaints(browse(tmp_path / f"profile{place}", *words, file.as_uri()))
 
 
 @pytest.mark.parametrize("width", [400, 1200])

@@ -46,6 +46,29 @@ def test_the_page_loads_nothing_and_runs_nothing(page):
     assert not re.search(r"<script|<link|<img|<iframe|@import|url\(|https?:|//[a-z]", page)
 
 
+def test_the_page_lets_a_browser_take_nothing_but_styles_and_from_nowhere_else(page):
+    [policy] = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)
+    assert dict(part.split(" ", 1) for part in policy.split("; ")) == {
+        "default-src": "'none'",
+        "style-src": "'unsafe-inline'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    # A policy is of what stands after it.
+    assert page.index(policy) < page.index("<style>")
+
+
+def test_names_on_the_page_are_seen_and_do_nothing():
+    odd = ("\x1b[31mred", "</td><script>1</script>", "\u202egpj.exe", "=cmd|' /C calc'!A0")
+    schema = cp.Schema([cp.Column.categorical(name, [*odd]) for name in odd])
+    rows = pd.DataFrame({name: [*odd] * 20 for name in odd})
+    made = cp.release(rows, schema, 1.0, 1e-6, rows=60, synthesizer="independent", replicates=0)
+    page = release_page(made)
+    assert "<script" not in page
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", page)
+    assert "\\u001b[31mred" in page and "\\u202egpj.exe" in page
+
+
 def test_the_page_has_every_part_that_a_reader_needs(release, page):
     for heading in (
         "The weights",

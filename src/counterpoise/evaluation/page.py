@@ -16,6 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from counterpoise.analysis.text import show_range
+from counterpoise.arguments import visible
 from counterpoise.evaluation.attacks.finding import briefly
 from counterpoise.evaluation.confidential import NOTICE
 from counterpoise.evaluation.measured import HIGHER
@@ -66,7 +67,7 @@ _environment.filters["range"] = show_range
 
 def confidential_page(found: Evaluation) -> str:
     """The page of an evaluation, as HTML."""
-    return _environment.get_template("confidential.html").render(
+    page = _environment.get_template("confidential.html").render(
         notice=NOTICE,
         about=found.about,
         summary=_summary(found),
@@ -86,6 +87,7 @@ def confidential_page(found: Evaluation) -> str:
         more=max(0, len(found.statistics) - MOST_LINES),
         triples=_ranked(found.worst(TRIPLES)),
     )
+    return visible(page, lines=True)
 
 
 def _summary(found: Evaluation) -> list[str]:

@@ -1,9 +1,10 @@
 """The released page: what a release holds and what it cost, in one self-contained file.
 
 Computed from the release alone, so there is nothing private in it; no scripts, nothing loaded
-from elsewhere. It says how far the weights can be trusted in plain words, shows every column with
-and without them, and how to go on in Python, R and SQL. However wide the table and fine its bins,
-it stays a page: bins are drawn together, and lists end with how many more there are.
+from elsewhere, and a policy by which a browser holds it to that. It says how far the weights can be
+trusted in plain words, shows every column with and without them, and how to go on in Python, R and
+SQL. However wide the table and fine its bins, it stays a page: bins are drawn together, and lists
+end with how many more there are.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from markupsafe import Markup
 from counterpoise.analysis.retarget import described, margin_lines
 from counterpoise.analysis.support import IMPLIED, MEASURED, NEVER, UNKNOWN
 from counterpoise.analysis.text import show_range
+from counterpoise.arguments import visible
 from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED, rows_counted
 from counterpoise.report.charts import (
     STAGE_COLOURS,
@@ -71,7 +73,7 @@ def release_page(release: Release) -> str:
     stays = release.stored is not None and release.stored.is_large
     shown = release.part(MOST_SHOWN) if stays else release
     found = relations(shown)
-    return _environment.get_template("release.html").render(
+    page = _environment.get_template("release.html").render(
         guarantee=release.guarantee,
         protects=release.protects,
         counted=rows_counted(release.card),
@@ -105,6 +107,7 @@ def release_page(release: Release) -> str:
         card=release.card,
         target=_target(release),
     )
+    return visible(page, lines=True)
 
 
 def _target(release: Release) -> dict[str, Any] | None:
