@@ -1,6 +1,8 @@
+import csv
 import errno
 import json
 import os
+import re
 from dataclasses import replace
 
 import duckdb
@@ -13,6 +15,7 @@ import counterpoise as cp
 from counterpoise import disk
 from counterpoise import report as report_module
 from counterpoise.bundle import files as files_module
+from counterpoise.bundle import stored_rows
 from counterpoise.errors import BundleError, TableError
 
 
@@ -264,7 +267,7 @@ def test_the_report_is_one_self_contained_page(bundle, release):
     page = (bundle / "report.html").read_text()
     for name in release.schema.names:
         assert name in page
-    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "http" not in re.sub("http://www.w3.org/2000/svg|http-equiv", "", page)
     assert "<script" not in page
     assert page.count("<svg") > len(release.schema)
 
@@ -298,7 +301,7 @@ def test_odd_places_are_refused_in_plain_words_and_left_as_they_are(release, tmp
         (tmp_path / ("x" * 300), {}, "the name is too long"),
         (tmp_path / ("x" * 250), {}, "the name is too long"),
         (tmp_path / "out", {"overwrite": "x"}, "overwrite: expected True or False"),
-        (tmp_path / "out", {"csv": None}, "csv: expected True or False"),
+        (tmp_path / "out", {"csv": None}, "csv: expected True or False, or 'verbatim'"),
     ):
         with pytest.raises(BundleError, match=reason):
             release.save(path, **options)
@@ -417,3 +420,38 @@ def test_what_could_not_be_read_again_is_not_written(release, tmp_path, change, 
     with pytest.raises(BundleError, match="JSON has no place"):
         replace(release, card=release.card | {"note": {1, 2}}).save(tmp_path / "out")
     assert os.listdir(tmp_path) == []
+
+
+FORMULAS = ("=1+1", "+1-2", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", "\n=1")
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_no_cell_of_the_csv_is_a_formula_unless_texts_are_to_be_as_they_are(
+    is_stored, tmp_path, monkeypatch
+):
+    texts = [*FORMULAS, "-9", "+1.5", "'=1", "a=b"]
+    schema = cp.Schema(
+        [
+            *(cp.Column.categorical(name, texts) for name in FORMULAS[:5]),
+            cp.Column.integer("age", -9, 9, nullable=True),
+        ]
+    )
+    rows = pd.DataFrame(dict.fromkeys(FORMULAS[:5], texts * 20) | {"age": -5})
+    made = cp.release(
+        rows, schema, 9.0, 1e-6, rows=99, synthesizer="independent", replicates=0, seed=1
+    )
+    made.save(tmp_path / "first")
+    if is_stored:
+        monkeypatch.setattr(stored_rows, "MOST_NUMBERS", 0)
+    loaded = cp.load(tmp_path / "first")
+    assert (loaded.stored is not None) == is_stored
+
+    def cells(folder):
+        with (folder / "synthetic.csv").open(encoding="utf-8", newline="") as file:
+            return [cell for line in csv.reader(file) for cell in line]
+
+    guarded = cells(loaded.save(tmp_path / "guarded", csv=True))
+    verbatim = cells(loaded.save(tmp_path / "verbatim", csv="verbatim"))
+    assert verbatim[:7] == list(made.table.columns)
+    assert {"-9", "+1.5", "-5", *FORMULAS} <= {*verbatim}
+    assert guarded == [f"'{cell}" if cell in FORMULAS else cell for cell in verbatim]

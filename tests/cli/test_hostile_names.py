@@ -35,7 +35,8 @@ def folder(tmp_path_factory):
     made = cp.release(
         rows, schema, 1.0, 1e-6, rows=60, synthesizer="independent", replicates=3, account=account
     )
-    made.save(place / "release", csv=True)
+    made.save(place / "release")
+    rows.to_csv(place / "table.csv", index=False)
     return place
 
 
@@ -101,6 +102,16 @@ def test_commands_print_through_the_console_alone():
                 if isinstance(node, ast.Call)
             ]
             assert not {"click.echo", "click.secho", "print"} & {*called}, file
+
+
+def test_a_spreadsheet_is_given_texts_and_a_program_what_it_asks_for(folder, tmp_path):
+    start = ["release", str(folder / "table.csv"), "--schema", str(folder / "schema.json")]
+    start += ["--epsilon", "1", "--delta", "1e-6", "--rows", "20", "--replicates", "0", "-q"]
+    for flag, expected in (("--csv", f"'{FORMULA}"), ("--csv-verbatim", FORMULA)):
+        out = tmp_path / flag
+        words = [*start, "--synthesizer", "independent", flag, "--out", str(out)]
+        assert CliRunner().invoke(group, words).exit_code == 0
+        assert expected in pd.read_csv(out / "synthetic.csv").columns
 
 
 def test_a_bar_shows_what_stands_in_brackets(monkeypatch, capsys):

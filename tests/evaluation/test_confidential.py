@@ -8,7 +8,7 @@ import pytest
 
 import counterpoise as cp
 from counterpoise.errors import BundleError
-from counterpoise.evaluation.confidential import NOTICE, check_outside_releases
+from counterpoise.evaluation.confidential import NOTICE, check_outside_releases, csv_text
 from tests import canary
 from tests.evaluation.evaluations import evaluated, made
 
@@ -113,3 +113,9 @@ def test_an_evaluation_leaves_no_trace_in_the_release(tmp_path, monkeypatch):
     assert {"text", "number"} & {*canary.search(found)} == set()
     loaded = cp.load(after)
     assert NOTICE not in json.dumps(loaded.card, default=str)
+
+
+def test_no_cell_of_a_csv_is_a_formula():
+    frame = pd.DataFrame({"column": ["=1+1", "@x", "age", "-9"], "distance": [-0.5, 1, 2, 3]})
+    _, *lines = csv_text(frame).splitlines()
+    assert lines == ["column,distance", "'=1+1,-0.5", "'@x,1.0", "age,2.0", "-9,3.0"]

@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -53,7 +53,12 @@ from counterpoise.schema import Schema
 from counterpoise.schema.tables import read_table, table_columns, write_csv, write_parquet
 
 
-def write_bundle(release: Release, path: Path, overwrite: bool = False, csv: bool = False) -> None:
+def write_bundle(
+    release: Release,
+    path: Path,
+    overwrite: bool = False,
+    csv: bool | Literal["verbatim"] = False,
+) -> None:
     """Write `release` to the folder `path`, without its page; one that is there only if asked."""
     check_target(path, overwrite)
     card = _card_as_written(release)
@@ -176,18 +181,18 @@ def _check(release: Release, card: dict[str, Any]) -> None:
     check_rows(release.table, release.schema)
 
 
-def _fill(draft: Path, release: Release, csv: bool, target: Path) -> None:
+def _fill(draft: Path, release: Release, csv: bool | Literal["verbatim"], target: Path) -> None:
     """Write the files of a release to its draft; messages name the place where it will be."""
     try:
         if release.stored is not None:
             release.stored.write(draft / TABLE)
             if csv:
-                release.stored.write(draft / CSV, csv=True)
+                release.stored.write(draft / CSV, csv=csv)
         else:
             table = _with_replicates(release)
             write_parquet(table, draft / TABLE)
             if csv:
-                write_csv(table, draft / CSV)
+                write_csv(table, draft / CSV, guarded=csv is True)
         if release.models is not None and _says_saved(release.card):
             release.models.write(draft / MODEL)
         count = release.replicate_count

@@ -10,12 +10,12 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from counterpoise.arguments import shown
+from counterpoise.arguments import shown, truth_value
 from counterpoise.bundle.card import (
     guarantee,
     protection,
@@ -172,23 +172,32 @@ class Release:
             raise BundleError("the card of this release has no ledger: nothing says what it cost")
         return Ledger.from_dict(self.card["ledger"])
 
-    def save(self, path: str | Path, overwrite: bool = False, csv: bool = False) -> Path:
+    def save(
+        self,
+        path: str | Path,
+        overwrite: bool = False,
+        csv: bool | Literal["verbatim"] = False,
+    ) -> Path:
         """Write the release as a Data Package; the folder is there in full or not at all.
 
-        With `csv` the rows are written as CSV too. Where saving fails nothing is lost: the release
-        can be saved elsewhere, and what was at `path` is still there. The page comes last: where it
-        cannot be made, the release is there without it, and a warning says how to make it. A folder
-        in which unfinished work was kept is removed when all is written.
+        With `csv` the rows are written as CSV too; texts and names that a spreadsheet would run as
+        a formula have an apostrophe before them there, unless it is "verbatim". Where saving fails
+        nothing is lost: the release can be saved elsewhere, and what was at `path` is still there.
+        The page comes last: where it cannot be made, the release is there without it, and a warning
+        says how to make it. A folder in which unfinished work was kept is removed when all is
+        written.
         """
         from counterpoise.bundle.descriptor import TABLE
         from counterpoise.bundle.files import write_bundle
         from counterpoise.curation.work import discard
 
         folder = as_path("path", path)
-        for name, flag in (("overwrite", overwrite), ("csv", csv)):
-            if not isinstance(flag, bool | np.bool_):
-                raise BundleError(f"{name}: expected True or False")
-        write_bundle(self, folder, overwrite=bool(overwrite), csv=bool(csv))
+        overwrite = truth_value("overwrite", overwrite, BundleError)
+        if not (isinstance(csv, str) and csv == "verbatim"):
+            if not isinstance(csv, bool | np.bool_):
+                raise BundleError("csv: expected True or False, or 'verbatim'")
+            csv = bool(csv)
+        write_bundle(self, folder, overwrite=overwrite, csv=csv)
         if self.stored is not None:
             self.stored.follow(folder / TABLE)
         self.add_page(folder)

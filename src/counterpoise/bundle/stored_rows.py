@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import numpy as np
@@ -171,15 +171,18 @@ class StoredRows:
             found[first:last] = block[places[first:last] - start]
         return found
 
-    def write(self, path: Path, csv: bool = False) -> None:
-        """Write the rows to another file, as they are; a link to them where they are our own."""
+    def write(self, path: Path, csv: bool | Literal["verbatim"] = False) -> None:
+        """Write the rows to another file, as they are; a link to them where they are our own.
+
+        As CSV, texts that a spreadsheet would run are guarded unless they are to be "verbatim".
+        """
         self.check()
         weights = weight_names(0 if self.is_uniform else self.replicates)
         if csv or self.is_uniform:
             columns = {name: quote_name(name) for name in (*self.schema.names, *weights)}
             if self.is_uniform:
                 columns[WEIGHT] = "CAST(1 AS DOUBLE)"
-            join_parquet([self.path], path, columns, csv)
+            join_parquet([self.path], path, columns, bool(csv), guarded=csv is True)
             return
         if self.folder is not None and self.folder.instead is None:
             # Not to another disk, or on one that has no links.

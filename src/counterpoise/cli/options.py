@@ -170,11 +170,16 @@ privacy_options = many(
 )
 
 work_option = click.option(
-    "--work", type=PATH, help="Keeps what was paid for. [default: .NAME.work beside --out]"
+    "--work", type=PATH, help="Keeps paid work. [default: .NAME.work beside --out]"
+)
+
+csv_options = many(
+    click.option("--csv", is_flag=True, help="Write synthetic.csv too, safe for spreadsheets."),
+    click.option("--csv-verbatim", is_flag=True, help="Write it with texts as they are."),
 )
 
 output_options = many(
-    click.option("--csv", is_flag=True, help="Write synthetic.csv beside the Parquet file."),
+    csv_options,
     click.option("--overwrite", is_flag=True, help="Replace a release that is there."),
     click.option("--dry-run", is_flag=True, help="Show what would be asked; read nothing."),
     click.option("--private-rows", type=int, metavar="INT", help="A guess, for --dry-run."),

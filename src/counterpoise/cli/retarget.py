@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from counterpoise.cli.console import echo
-from counterpoise.cli.options import PATH
+from counterpoise.cli.options import PATH, csv_options
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -38,7 +38,7 @@ Examples:
 @click.option("--population", type=float, help="How many people the target has.")
 @click.option("--seed", type=int, help="Of the learned factors in the replicates.")
 @click.option("-o", "--out", type=PATH, required=True, help="The folder to write.")
-@click.option("--csv", is_flag=True, help="Write synthetic.csv beside the Parquet file.")
+@csv_options
 @click.option("--overwrite", is_flag=True, help="Replace a release that is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
@@ -52,6 +52,7 @@ def command(
     seed: int | None,
     out: Path,
     csv: bool,
+    csv_verbatim: bool,
     overwrite: bool,
     as_json: bool,
     quiet: bool,
@@ -85,7 +86,7 @@ def command(
             population=population,
             seed=seed,
         )
-        after.save(out, overwrite=overwrite, csv=csv)
+        after.save(out, overwrite=overwrite, csv="verbatim" if csv_verbatim else csv)
     if as_json:
         echo_json(after.card | {"guarantee": after.guarantee})
     elif not quiet:

@@ -50,6 +50,7 @@ class Run:
     out: Path | None
     work: Path | None
     csv: bool
+    csv_verbatim: bool
     overwrite: bool
     dry_run: bool
     private_rows: int | None
@@ -135,7 +136,11 @@ class Run:
                 progress=lines(plan) if self.verbose else not (self.quiet or self.as_json),
                 work=work,
             )
-            made.save(self.out, overwrite=self.overwrite, csv=self.csv)
+            made.save(
+                self.out,
+                overwrite=self.overwrite,
+                csv="verbatim" if self.csv_verbatim else self.csv,
+            )
         show_release(made, self.out, self.as_json, self.quiet)
 
     def _released(
@@ -157,7 +162,8 @@ class Run:
         from counterpoise.vault import Account
 
         assert self.out is not None
-        if not (self.out / DESCRIPTOR).is_file() or (self.csv and not (self.out / CSV).is_file()):
+        wants_csv = self.csv or self.csv_verbatim
+        if not (self.out / DESCRIPTOR).is_file() or (wants_csv and not (self.out / CSV).is_file()):
             return None
         account = None if self.account is None else Account.of(self.account)
         try:

@@ -19,6 +19,7 @@ import pandas as pd
 from counterpoise.bundle.descriptor import DESCRIPTOR
 from counterpoise.disk import as_path, plainly, write_whole
 from counterpoise.errors import BundleError
+from counterpoise.schema.quoting import as_cell
 
 NOTICE = (
     "CONFIDENTIAL: computed from private rows, covered by no privacy budget; "
@@ -50,12 +51,13 @@ def write_text(path: Path, text: str) -> None:
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """A frame as CSV below a line, after a hash, that says what it is.
+    """A frame as CSV below a line, after a hash, that says what it is; no text is a formula.
 
     >>> print(csv_text(pd.DataFrame({"a": [1]})).splitlines()[1:])
     ['a', '1']
     """
-    return f"# {NOTICE}\n{frame.to_csv(index=False, lineterminator=chr(10))}"
+    cells = frame.map(lambda cell: as_cell(cell) if isinstance(cell, str) else cell)
+    return f"# {NOTICE}\n{cells.to_csv(index=False, lineterminator=chr(10))}"
 
 
 def _around(path: Path) -> Iterator[Path]:

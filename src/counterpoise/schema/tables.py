@@ -38,7 +38,7 @@ from counterpoise.schema.incoming import (
     from_polars,
     is_exact,
 )
-from counterpoise.schema.quoting import quote_name, quote_text
+from counterpoise.schema.quoting import AS_CELLS, as_cell, quote_name, quote_text
 from counterpoise.schema.rules import listed, texts
 from counterpoise.schema.schema import Schema
 
@@ -200,10 +200,12 @@ def join_parquet(
     path: str | os.PathLike[str],
     columns: Mapping[str, str] | None = None,
     csv: bool = False,
+    guarded: bool = False,
 ) -> None:
     """Write the rows of Parquet files, one after the other, as one file, a row group at a time.
 
-    `columns` are names and what they are in SQL, by default all as they are; `csv` writes text.
+    `columns` are names and what they are in SQL, by default all as they are; `csv` writes text,
+    `guarded` as `write_csv` does.
     """
     target = as_path("path", path, TableError)
     with errors_of(files[0]), connect(threads=1) as connection:
@@ -211,9 +213,9 @@ def join_parquet(
         rows = connection.sql(f"SELECT * FROM read_parquet([{listed}], hive_partitioning=false)")
         types = dict(zip(rows.columns, map(str, rows.types), strict=True))
         chosen = columns or {name: quote_name(name) for name in types}
-        shapes = _AS_TEXT if csv else {}
+        shapes = _csv_shapes(guarded) if csv else {}
         asked = ", ".join(
-            f"{shapes.get(types.get(name, ''), '{}').format(what)} AS {quote_name(name)}"
+            f"{shapes.get(types.get(name, ''), '{}').format(what)} AS {_heading(name, guarded)}"
             for name, what in chosen.items()
         )
         options = _CSV if csv else f"{_PACKED}, ROW_GROUP_SIZE {GROUP_ROWS}"
@@ -228,12 +230,22 @@ def join_parquet(
                 raise (system_error(str(problem)) or problem) from None
 
 
-def write_csv(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+def write_csv(frame: pd.DataFrame, path: str | os.PathLike[str], guarded: bool = False) -> None:
     """Write a frame as CSV in UTF-8; null is an empty field, truth is TRUE or FALSE.
 
-    R takes "true" for a text; all that we know of take "TRUE" for the truth.
+    R takes "true" for a text; all that we know of take "TRUE" for the truth. With `guarded`, texts
+    and names that a spreadsheet would run have an apostrophe before them.
     """
-    _write(frame, path, _CSV, _AS_TEXT)
+    _write(frame, path, _CSV, _csv_shapes(guarded), guarded)
+
+
+def _csv_shapes(guarded: bool) -> Mapping[str, str]:
+    """What values of some types are written as, in SQL."""
+    return {**_AS_TEXT, "VARCHAR": AS_CELLS} if guarded else _AS_TEXT
+
+
+def _heading(name: str, guarded: bool) -> str:
+    return quote_name(as_cell(name) if guarded else name)
 
 
 def _chosen(names: list[str], columns: Sequence[str] | None) -> list[str]:
@@ -346,6 +358,7 @@ def _write(
     path: str | os.PathLike[str],
     options: str,
     written_as: Mapping[str, str] | None = None,
+    guarded: bool = False,
 ) -> None:
     target = as_path("path", path, TableError)
     if not len(frame.columns):
@@ -359,7 +372,8 @@ def _write(
     )
     shapes = written_as or {}
     listed = ", ".join(
-        f"{shapes.get(type_, '{}').format(f'CAST(c{place} AS {type_})')} AS {quote_name(name)}"
+        f"{shapes.get(type_, '{}').format(f'CAST(c{place} AS {type_})')} "
+        f"AS {_heading(name, guarded)}"
         for place, (name, (_, type_)) in enumerate(plain.items())
     )
     with plainly(target, error=TableError), whole_file(target) as file:
