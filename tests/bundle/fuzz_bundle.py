@@ -1,9 +1,9 @@
 """Random edits of a saved release: each is found, or changes nothing, or is legal and works.
 
 Edits of bytes are those of a bad disk or line: what was changed is refused, or loads equal to what
-was saved. Edits of JSON values with the digest made anew are those of somebody who means it: what
-is refused is refused in our own words, and what is not can be used. `make fuzz-bundle` does 10,000
-of them; a few hundred are in the tests.
+was saved. Edits of JSON values and of the model's arrays, with the digests made anew, are those of
+somebody who means it: what is refused is refused in our own words, and what is not can be used, and
+new rows drawn. `make fuzz-bundle` does 10,000 of them; a few hundred are in the tests.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -25,7 +26,8 @@ import pandas as pd
 
 import counterpoise as cp
 from counterpoise.bundle import stored_rows
-from counterpoise.bundle.descriptor import DESCRIPTOR, digest_of
+from counterpoise.bundle.descriptor import DESCRIPTOR, MODEL, digest_of
+from counterpoise.disk import hash_of
 from counterpoise.errors import BundleError, CounterpoiseError, CounterpoiseWarning
 
 ODD = [
@@ -35,7 +37,7 @@ ODD = [
 ]  # fmt: skip
 
 
-def make_bundle(folder: Path) -> Path:
+def make_bundle(folder: Path, synthesizer: str = "independent") -> Path:
     """A small release with every kind of column, replicates, a CSV and a model."""
     schema = cp.Schema(
         [
@@ -50,7 +52,7 @@ def make_bundle(folder: Path) -> Path:
     )
     nothing = pd.DataFrame({name: [] for name in schema.names})
     made = cp.release(
-        nothing, schema, 1.0, 1e-6, rows=40, replicates=3, synthesizer="independent", seed=1
+        nothing, schema, 1.0, 1e-6, rows=40, replicates=3, synthesizer=synthesizer, seed=1
     )
     return made.save(folder / "release", csv=True)
 
@@ -126,6 +128,81 @@ def edit_values(folder: Path, generator: np.random.Generator) -> str:
     return f"{how} at {key!r}, which was {str(old)[:60]}"
 
 
+def edit_model(folder: Path, generator: np.random.Generator) -> str:
+    """Change an array of the model, or bytes of its file, and make the digests anew."""
+    file = folder / MODEL
+    if generator.random() < 0.2:
+        content = bytearray(file.read_bytes())
+        place = int(generator.integers(len(content)))
+        content[place] ^= 1 << int(generator.integers(8))
+        file.write_bytes(content)
+        done = f"a bit at {place} of {MODEL}"
+    else:
+        with np.load(file) as found:
+            arrays = {name: found[name] for name in found.files}
+        name = str(generator.choice(sorted(arrays)))
+        how = str(generator.choice([*ARRAY_EDITS, "remove", "borrow"]))
+        old = arrays[name]
+        if how == "remove":
+            del arrays[name]
+        elif how == "borrow":
+            arrays[name] = arrays[str(generator.choice(sorted(arrays)))]
+        else:
+            arrays[name] = ARRAY_EDITS[how](old.copy(), generator)
+        np.savez_compressed(file, **arrays)
+        done = f"{how} of {name!r}, which was {str(old)[:60]}"
+    restate(folder, MODEL)
+    return done
+
+
+def restate(folder: Path, name: str) -> None:
+    """Make the digests anew for a file that was changed."""
+    file = folder / DESCRIPTOR
+    descriptor = json.loads(file.read_text(encoding="utf-8"))
+    for resource in descriptor["resources"]:
+        if resource["path"] == name:
+            resource["bytes"] = (folder / name).stat().st_size
+            resource["hash"] = hash_of(folder / name)
+    descriptor["counterpoise"]["digest"] = digest_of(descriptor)
+    file.write_text(json.dumps(descriptor), encoding="utf-8")
+
+
+def _one_changed(array: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """An array of which one entry is another."""
+    if not array.size:
+        return array
+    flat = array.reshape(-1)
+    place = int(generator.integers(flat.size))
+    if array.dtype.kind == "U":
+        text = str(flat[place])
+        cut = int(generator.integers(len(text) + 1))
+        flat[place] = text[:cut] + str(generator.choice(["", "9", "x", "-", "]"])) + text[cut + 1 :]
+    elif array.dtype.kind in "iuf":
+        old = flat[place]
+        odd = [0, 1, -1, 2, 10**6, 2**31, -(2**62), old * 2, -old, old + 1]
+        odd += [] if array.dtype.kind in "iu" else [1e-300, 1e308, -1e308, np.nan, np.inf, 0.5]
+        with np.errstate(all="ignore"):
+            flat[place] = np.array(odd[int(generator.integers(len(odd)))]).astype(array.dtype)
+    return flat.reshape(array.shape)
+
+
+# What is done to a whole array.
+ARRAY_EDITS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
+    "one": _one_changed,
+    "another": _one_changed,
+    "cut": lambda array, _: array[:-1] if array.ndim else np.zeros(0),
+    "longer": lambda array, _: np.concatenate([np.atleast_1d(array)] * 2),
+    "empty": lambda array, _: np.zeros((0, *array.shape[1:]), array.dtype),
+    "flat": lambda array, _: array.reshape(-1),
+    "deep": lambda array, _: array[None],
+    "turned": lambda array, _: array.T[::-1] if array.ndim else array,
+    "text": lambda array, _: array.astype(str),
+    "whole": lambda array, _: np.zeros(array.shape, np.int8),
+    "large": lambda array, _: np.full(array.shape, 1e308),
+    "complex": lambda array, _: np.full(array.shape, 1j),
+}
+
+
 def _places(value: Any) -> Any:
     """Every place in a tree of JSON values: what holds it, and its name there."""
     if isinstance(value, dict | list):
@@ -147,15 +224,25 @@ def _near(value: Any, generator: np.random.Generator) -> Any:
 
 
 def outcome(folder: Path, original: cp.Release, foreign: bool) -> str:
-    """ "refused", "equal" or "works"; anything else is raised. `foreign` edits may be legal."""
+    """What came of an edit: "refused", "equal", "works", or "draws no rows", which a model refuses.
+
+    Anything else is raised. `foreign` edits may be legal.
+    """
     try:
         loaded = cp.load(folder)
     except BundleError:
         return "refused"
-    if is_equal(loaded, original):
+    equal = is_equal(loaded, original)
+    if not foreign:
+        assert equal, "loaded as something else"
         return "equal"
-    assert foreign, "loaded as something else"
-    use(loaded)
+    if not equal:
+        use(loaded)
+    try:
+        drawn = loaded.sample(5, seed=0)
+    except CounterpoiseError:
+        return "draws no rows"
+    assert np.isfinite(drawn.weights).all() and np.isfinite(replicates_of(drawn)).all()
     return "works"
 
 
@@ -184,13 +271,15 @@ def use(release: cp.Release) -> None:
     for column in release.schema:
         with suppress(CounterpoiseError):
             (release.mean if column.is_numeric else release.proportion)(column.name)
-    for ask in (release.total, lambda: release.sample(5, seed=0)):
-        with suppress(CounterpoiseError):
-            ask()
+    with suppress(CounterpoiseError):
+        release.total()
     json.dumps(release.card, allow_nan=False)
 
 
-def run(bundle: Path, edits: int, seed: int, values: bool) -> Counter[str]:
+Edit = Callable[[Path, np.random.Generator], str]
+
+
+def run(bundle: Path, edits: int, seed: int, edit: Edit) -> Counter[str]:
     """Make edits one by one, each to a fresh copy, and count what came of them."""
     generator = np.random.default_rng(seed)
     original = cp.load(bundle)
@@ -201,9 +290,9 @@ def run(bundle: Path, edits: int, seed: int, values: bool) -> Counter[str]:
         for number in range(edits):
             folder = Path(temporary) / "copy"
             shutil.copytree(bundle, folder)
-            done = (edit_values if values else edit_bytes)(folder, generator)
+            done = edit(folder, generator)
             try:
-                counted[outcome(folder, original, foreign=values)] += 1
+                counted[outcome(folder, original, foreign=edit is not edit_bytes)] += 1
             except Exception as error:
                 raise AssertionError(f"edit {number} of seed {seed}: {done}") from error
             shutil.rmtree(folder)
@@ -218,16 +307,20 @@ def main() -> None:
     parser.add_argument("--stored", action="store_true", help="as if releases were very large")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        bundle = make_bundle(Path(temporary))
+        bundles = {
+            name: make_bundle(Path(temporary) / name, name) for name in ("independent", "mst")
+        }
         if options.stored:
             stored_rows.MOST_NUMBERS = 0
-        of_values = options.edits // 5
-        for name, edits, values in (
-            ("bytes", options.edits - of_values, False),
-            ("values, digest made anew", of_values, True),
+        fifth = options.edits // 5
+        for what, edits, edit, name in (
+            ("bytes", options.edits - 3 * fifth, edit_bytes, "independent"),
+            ("values, digest made anew", fifth, edit_values, "independent"),
+            ("a model, digests made anew", fifth, edit_model, "independent"),
+            ("another model, digests made anew", fifth, edit_model, "mst"),
         ):
-            counted = run(bundle, edits, options.seed, values)
-            print(f"{edits:,} edits of {name}: {dict(sorted(counted.items()))}")
+            counted = run(bundles[name], edits, options.seed, edit)
+            print(f"{edits:,} edits of {what}: {dict(sorted(counted.items()))}")
 
 
 if __name__ == "__main__":

@@ -19,10 +19,11 @@ from counterpoise.bundle.card import (
     without_sums,
     without_target,
 )
-from counterpoise.bundle.models import Models, SavedModels
+from counterpoise.bundle.models import Models, SavedModels, fitting
 from counterpoise.bundle.parts import RowsWriter, Sizes, block_sizes, goes_in_parts
 from counterpoise.bundle.pool import balanced_part, pool_rows
 from counterpoise.bundle.release import Release
+from counterpoise.bundle.rules import check_weights
 from counterpoise.bundle.weight_columns import WEIGHT
 from counterpoise.errors import MethodError
 from counterpoise.schema import Schema
@@ -198,8 +199,18 @@ def sample(release: Release, rows: int, seed: int | None = None) -> Release:
     """
     rows, seed = whole_number("rows", rows), seed_or_none(seed)
     models = release.models
-    if isinstance(models, SavedModels):
-        models = models.open(release.schema.modelled, release.card)
+    if not isinstance(models, SavedModels):
+        return _drawn(release, models, rows, seed)
+    opened = models.open(release.schema.modelled, release.card)
+    with fitting(f"the model in {models.path}"):
+        found = _drawn(release, opened, rows, seed)
+        check_weights(found.weights, rows, "the weights of new rows")
+        if found.stored is None and found.replicates is not None:
+            check_weights(found.replicates, rows, "the replicate weights of new rows")
+        return found
+
+
+def _drawn(release: Release, models: Models | None, rows: int, seed: int | None) -> Release:
     if models is None or models.problem is not None:
         reason = release.card.get("model", {}).get("reason") or "there is none in the bundle"
         raise MethodError(f"this release has no model to draw new rows from: {reason}")

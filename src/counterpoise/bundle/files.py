@@ -37,7 +37,7 @@ from counterpoise.bundle.models import SavedModels
 from counterpoise.bundle.release import Release
 from counterpoise.bundle.rules import check_card, check_rows, check_weights, refused
 from counterpoise.bundle.saved_replicates import MANY, SavedReplicates
-from counterpoise.bundle.stored_rows import StoredRows, expected_texts
+from counterpoise.bundle.stored_rows import StoredRows, check_sizes, expected_texts
 from counterpoise.bundle.weight_columns import WEIGHT, weight_names
 from counterpoise.disk import (
     as_path,
@@ -126,6 +126,7 @@ def load(path: str | Path) -> Release:
             if list(table_columns(file)) != [*found.schema.names, *names]:
                 raise BundleError("the table does not have the columns of its schema, and weights")
             rows, count = found.card["rows"], found.replicates
+            check_sizes(file, found.schema, rows, count)
             if StoredRows(file, found.schema, rows, count).is_large:
                 stored = StoredRows.checked(file, found.schema, rows, count, found.hashes[TABLE])
                 table: Any = stored

@@ -14,14 +14,15 @@ from __future__ import annotations
 import inspect
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterpoise.bundle.archive import read_archive, write_archive
+from counterpoise.bundle.archive import MOST_BYTES, read_archive, write_archive
 from counterpoise.disk import hash_of, plainly
 from counterpoise.errors import BundleError, CounterpoiseError, MethodError
 from counterpoise.registry import Registry
@@ -61,6 +62,8 @@ def model_arrays(registry: Registry[Any], method: Any, model: Any) -> dict[str, 
         raise MethodError(f"the model of {name!r} is not of the class that its method names")
     if any(np.asarray(array).dtype.hasobject for array in arrays.values()):
         raise MethodError(f"the model of {name!r} holds more than numbers and texts")
+    if not all(map(_are_finite, arrays.values())):
+        raise MethodError(f"the model of {name!r} holds numbers that are not finite")
     return arrays
 
 
@@ -73,13 +76,29 @@ def read_model(
 ) -> Any:
     """The inverse of `model_arrays`."""
     kind: Any = _kind(registry, name)
-    try:
+    with fitting(f"the saved model of {name!r}"):
+        if not all(map(_are_finite, arrays.values())):
+            raise BundleError(f"the saved model of {name!r} holds numbers that are not finite")
         return kind.from_arrays(schema, arrays, **options)
-    except (CounterpoiseError, MemoryError):
+
+
+@contextmanager
+def fitting(what: str) -> Iterator[None]:
+    """Turn what a saved model raises, when it is read or used, into a BundleError about it.
+
+    The class may be a third party's, and the arrays another method's, or forged.
+    """
+    try:
+        yield
+    except (CounterpoiseError, OSError, MemoryError):
         raise
     except Exception:
-        # The class may be a third party's, and the arrays another method's.
-        raise BundleError(f"the saved model of {name!r} does not fit its method") from None
+        raise BundleError(f"{what} does not fit its method; get the release again") from None
+
+
+def _are_finite(array: np.ndarray) -> bool:
+    found = np.asarray(array)
+    return found.dtype.kind not in "fc" or bool(np.isfinite(found).all())
 
 
 def _kind(registry: Registry[Any], name: str) -> type[Any]:
@@ -122,6 +141,8 @@ class Models:
                 )
                 for name, array in found.items()
             }
+            if sum(np.asarray(array).nbytes for array in arrays.values()) > MOST_BYTES // 2:
+                raise MethodError(f"a saved model takes at most {MOST_BYTES // 2:,} bytes")
         except MethodError as error:
             return cls(model, weight_model, None, str(error))
         return cls(model, weight_model, arrays)
@@ -145,7 +166,7 @@ class SavedModels:
         from counterpoise.weights import WEIGHTERS
 
         self._check()
-        arrays, _ = read_archive(self.path)
+        arrays, _ = read_archive(self.path, MOST_BYTES)
         synthesizer = read_model(
             SYNTHESIZERS,
             card["synthesizer"]["method"],

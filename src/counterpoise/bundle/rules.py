@@ -28,6 +28,8 @@ LEVELS = ("fine", "caution", "do not use")
 MOST_PEOPLE = 1e15
 # Another version of the accountant may round otherwise; another ledger is further away.
 _TOTAL_TOLERANCE = 0.01
+# Of the mean of weights from one: single precision loses less; a round number, not studied.
+MEAN_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -295,7 +297,7 @@ def check_fields(values: Any, rules: Mapping[str, Rule], what: str) -> None:
 
 
 def check_weights(weights: np.ndarray, rows: int, what: str) -> None:
-    """Raise a BundleError unless there are as many weights as rows, finite and from zero."""
+    """Raise a BundleError unless there is a weight for each row, from zero, averaging to one."""
     if len(weights) != rows:
         raise BundleError(f"{what}: expected one for each of the {rows:,} rows of the card")
     if not rows:
@@ -306,6 +308,10 @@ def check_weights(weights: np.ndarray, rows: int, what: str) -> None:
         raise BundleError(f"{what}: expected finite numbers from zero")
     if not (most > 0).all():
         raise BundleError(f"{what}: expected some above zero")
+    with np.errstate(over="ignore"):
+        means = weights.mean(axis=0, dtype=float)
+    if not (abs(means - 1) <= MEAN_TOLERANCE).all():
+        raise BundleError(f"{what}: expected an average of one")
 
 
 def check_rows(table: pd.DataFrame, schema: Schema) -> None:

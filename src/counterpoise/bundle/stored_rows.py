@@ -24,14 +24,14 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from counterpoise.bundle.rules import check_column, check_weights, refused
+from counterpoise.bundle.rules import MEAN_TOLERANCE, check_column, check_weights, refused
 from counterpoise.bundle.saved_replicates import WHAT, SavedReplicates, stamp_of
 from counterpoise.bundle.weight_columns import WEIGHT, weight_names
 from counterpoise.disk import hash_of, new_folder, plainly
 from counterpoise.errors import BundleError
 from counterpoise.schema import Schema
 from counterpoise.schema.decoding import restore
-from counterpoise.schema.files import as_relation, connect, errors_of
+from counterpoise.schema.files import as_relation, connect, errors_of, literal_path
 from counterpoise.schema.quoting import quote_name
 from counterpoise.schema.row_rules import restored_identifier
 from counterpoise.schema.tables import join_parquet, read_table
@@ -41,6 +41,11 @@ MOST_NUMBERS = 200_000_000
 # Of replicates so many rows are read at a time, in units of the database's 2,048.
 _VECTORS_AT_ONCE = 16
 _PLACE = "counterpoise_place"
+# What a file of rows takes unpacked, in bytes: a value beside its text, with its length, and what a
+# group of rows has of its own, such as headers. Several times what is ever written.
+_MOST_A_VALUE, _MOST_A_GROUP = 32, 2**16
+# Rows in a group: the most that Arrow writes unasked, and several times what we do.
+_MOST_GROUPED = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +150,8 @@ class StoredRows:
             connection.execute(rows.project(asked).sql_query())
             while len(chunk := connection.fetch_df_chunk(_VECTORS_AT_ONCE)):
                 block = chunk.to_numpy(dtype=np.float32)
-                if not (np.isfinite(block.max()) and block.min() >= 0):
-                    raise BundleError(f"{WHAT}: expected finite numbers from zero")
+                if not (block.max() <= self.rows * (1 + MEAN_TOLERANCE) and block.min() >= 0):
+                    raise BundleError(f"{WHAT}: expected finite numbers from zero, up to the rows")
                 yield start, block
                 start += len(block)
         if start != self.rows:
@@ -237,6 +242,38 @@ class StoredRows:
             connect(threads=1) as connection,
         ):
             yield connection, as_relation(self.path, connection)
+
+
+def check_sizes(file: Path, schema: Schema, rows: int, replicates: int) -> None:
+    """Refuse a file of other sizes than these rows have, by what it says of itself.
+
+    A few bytes of Parquet can stand for any number of rows, and of letters in them.
+    """
+    asked = (
+        "SELECT column_id, row_group_num_rows, num_values, total_uncompressed_size "
+        f"FROM parquet_metadata({literal_path(file)})"
+    )
+    with errors_of(file), connect() as connection:
+        found = connection.execute(asked).fetchnumpy()
+    columns, grouped, values, sizes = (np.ma.filled(found[key], -1) for key in found)
+    longest = _longest_texts(schema) + [0] * (1 + replicates)
+    counted = np.bincount(columns, weights=grouped, minlength=len(longest))
+    if len(counted) != len(longest) or (counted != rows).any() or (values != grouped).any():
+        raise BundleError(f"the table does not have the {rows:,} rows of the card")
+    if not len(columns):
+        return
+    most = grouped * (_MOST_A_VALUE + np.array(longest)[columns]) + _MOST_A_GROUP
+    if grouped.max() > _MOST_GROUPED or (sizes > most).any() or (sizes < 0).any():
+        raise BundleError("the table is larger than its rows and the schema make it")
+
+
+def _longest_texts(schema: Schema) -> list[int]:
+    """The bytes of the longest text that each column can have; of made-up ones, enough."""
+    expected = expected_texts(schema)
+    return [
+        max((len(text.encode()) for text in expected.get(name, ())), default=_MOST_A_VALUE)
+        for name in schema.names
+    ]
 
 
 def expected_texts(schema: Schema) -> dict[str, list[str]]:
