@@ -12,8 +12,17 @@ import pandas as pd
 import pytest
 
 from counterpoise import disk
-from counterpoise.disk import as_path, only_one, plainly, system_error, whole_file, write_whole
-from counterpoise.errors import BundleError, SchemaError, TableError
+from counterpoise.bundle.files import check_target
+from counterpoise.disk import (
+    as_path,
+    only_one,
+    plainly,
+    system_error,
+    whole_file,
+    whole_folder,
+    write_whole,
+)
+from counterpoise.errors import BundleError, CounterpoiseError, SchemaError, TableError
 from counterpoise.schema import Column, Schema, write_csv, write_parquet
 
 FRAME = pd.DataFrame({"a": np.random.default_rng(0).random(20_000)})
@@ -259,3 +268,57 @@ def test_what_is_no_file_is_never_replaced_by_one(tmp_path):
             write()
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+READ_ALL = """
+from pathlib import Path
+from counterpoise import Account
+from counterpoise.cli.margin_files import margins_in
+from counterpoise.errors import CounterpoiseError
+from counterpoise.formulas.questions import questions_in
+from counterpoise.schema import Schema, draft_schema, read_table
+
+for read, name in (
+    *((read, f"in{suffix}") for read in (read_table, draft_schema, lambda path: margins_in([path]))
+      for suffix in (".csv", ".tsv.gz", ".parquet")),
+    *((read, "in.json") for read in (Schema.read, lambda path: margins_in([path]), Account)),
+    (questions_in, "in.txt"),
+):
+    try:
+        read(Path(name))
+    except CounterpoiseError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+def test_what_has_no_end_is_not_read(make, tmp_path):
+    """In a process of its own, which is ended where it does not end by itself."""
+    for name in ("in.csv", "in.tsv.gz", "in.parquet", "in.json", "in.txt"):
+        make(tmp_path / name)
+    command = [sys.executable, "-c", READ_ALL]
+    ran = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    said = ran.stdout.splitlines()
+    assert len(said) == 13
+    for line in said:
+        assert "is a device, a pipe or a socket, and no file; write what comes from there" in line
+
+
+def test_links_that_lead_round_and_round_are_refused_and_left(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    for write in (
+        lambda: Schema([Column.boolean("ill")]).write(one),
+        lambda: write_csv(FRAME, one),
+        lambda: check_target(one, overwrite=True),
+    ):
+        with pytest.raises(CounterpoiseError, match="symbolic links lead nowhere"):
+            write()
+    with pytest.raises(OSError, match="symbolic links"), whole_folder(one):
+        pass
+    assert sorted(os.listdir(tmp_path)) == ["one", "other"]
+    assert one.is_symlink() and other.is_symlink()

@@ -18,6 +18,7 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -114,6 +115,30 @@ def as_path(name: str, value: Any, error: type[CounterpoiseError] = BundleError)
     raise error(f"{name}: expected the path of a file or folder, not {shown[:60]}")
 
 
+def require_file(path: str | os.PathLike[str], error: type[CounterpoiseError]) -> None:
+    """Refuse what there may be no end of, and what can be read once: a device, pipe or socket.
+
+    Of what is not there, or is a folder, nothing is said.
+
+    >>> require_file("/dev/zero", BundleError)
+    Traceback (most recent call last):
+    counterpoise.errors.BundleError: /dev/zero is a device, a pipe or a socket, and no file; ...
+    """
+    with contextlib.suppress(OSError, ValueError):
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise error(
+                f"{os.fspath(path)} is a device, a pipe or a socket, and no file; write what comes "
+                "from there to a file first, and state that"
+            )
+
+
+def _require_way_out(path: Path) -> None:
+    """Raise the system's error where symbolic links lead round and round, and to no place."""
+    if os.path.islink(os.path.realpath(path)):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
 @contextlib.contextmanager
 def whole_file(path: Path, lasting: bool = False) -> Iterator[Any]:
     """A file to write, which takes the place of `path` when the block ends well.
@@ -121,6 +146,7 @@ def whole_file(path: Path, lasting: bool = False) -> Iterator[Any]:
     Until then its `name` is where it is. `lasting` waits until the disk has it, so that it outlives
     a crash of the machine. The system's errors are the caller's to say.
     """
+    _require_way_out(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
         # A device or a pipe would be replaced by a file of its name.
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -165,6 +191,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
     is the caller's to check, inside the block. Two processes never write one target at a time.
     The system's errors are the caller's to say.
     """
+    _require_way_out(target)
     draft = _beside(target, _DRAFT)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -190,7 +217,8 @@ def only_writer(target: Path) -> Iterator[None]:
 
 
 def require_names_beside(target: Path) -> None:
-    """Raise the system's error where a folder can have its name, and its draft cannot."""
+    """Raise the system's error where a folder can have no draft beside it, or is at no place."""
+    _require_way_out(target)
     # The root of a file system has no name, and nothing is written beside it.
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.lstat(_beside(target, _DRAFT) if target.name else target)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from counterpoise.disk import plainly
+from counterpoise.disk import plainly, require_file
 from counterpoise.errors import AnalysisError, CounterpoiseError
 
 AMOUNTS = ("share", "count")
@@ -27,6 +27,7 @@ def margins_in(files: Iterable[Path]) -> list[dict[str, Any]]:
 def _margins(file: Path) -> list[dict[str, Any]]:
     if file.suffix.lower() != ".json":
         return [_table(file)]
+    require_file(file, AnalysisError)
     with plainly(file, "read"):
         if not file.is_file():
             raise AnalysisError(f"there is no file {file}")

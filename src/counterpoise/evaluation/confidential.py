@@ -74,8 +74,9 @@ def _around(path: Path) -> Iterator[Path]:
 def _is_release(folder: Path) -> bool:
     """Whether a folder has a release's descriptor; one that cannot be read might be."""
     file = folder / DESCRIPTOR
-    if not os.path.lexists(file):
-        return False
+    if not file.is_file():
+        # A pipe would be waited for.
+        return os.path.lexists(file)
     try:
         return "counterpoise" in json.loads(file.read_bytes())
     except (OSError, ValueError, TypeError, RecursionError):

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from counterpoise.arguments import column_name, one_of, settle, shown
-from counterpoise.disk import plainly
+from counterpoise.disk import plainly, require_file
 from counterpoise.errors import AnalysisError, MethodError, SchemaError
 from counterpoise.formulas.families import MULTINOMIAL, choose_family
 from counterpoise.formulas.likelihood import FAMILIES
@@ -210,6 +210,7 @@ def read_questions(questions: Any, schema: Schema | None = None) -> tuple[str, .
 
 def questions_in(path: Path) -> tuple[str, ...]:
     """The questions of a text file, one a line; lines that are empty or begin with # are none."""
+    require_file(path, MethodError)
     try:
         with plainly(path, "read", MethodError):
             lines = path.read_text(encoding="utf-8").splitlines()

@@ -24,7 +24,7 @@ from typing import IO, Any
 import duckdb
 import pandas as pd
 
-from counterpoise.disk import plainly
+from counterpoise.disk import plainly, require_file
 from counterpoise.errors import TableError
 from counterpoise.schema.dialect import DEFAULT, UTF8, Dialect
 from counterpoise.schema.quoting import quote_name, quote_text
@@ -146,6 +146,8 @@ def refuse_duplicates(names: Iterable[str]) -> None:
 
 
 def _suffix(path: Path) -> str:
+    """The suffix that says how a table is written; whoever reads one asks for it first."""
+    require_file(path, TableError)
     name = path.name.lower()
     for suffix in (*DELIMITERS, PARQUET):
         if name.endswith(suffix):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from counterpoise.arguments import plain_text
-from counterpoise.disk import as_path, plainly, write_whole
+from counterpoise.disk import as_path, plainly, require_file, write_whole
 from counterpoise.errors import SchemaError
 from counterpoise.schema import table_schema
 from counterpoise.schema.column import Column
@@ -312,6 +312,7 @@ class Schema:
         if not isinstance(source, str | os.PathLike):
             raise SchemaError("a schema is a path to a JSON file, a dict, or a Schema")
         path = Path(source)
+        require_file(path, SchemaError)
         try:
             with plainly(path, "read", SchemaError):
                 content = path.read_bytes() if is_writable(str(path)) and path.exists() else None

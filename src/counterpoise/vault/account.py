@@ -31,7 +31,7 @@ from typing import Any
 import pandas as pd
 
 from counterpoise.arguments import instance_of, real_number
-from counterpoise.disk import as_path, has_locks, only_one, plainly, write_whole
+from counterpoise.disk import as_path, has_locks, only_one, plainly, require_file, write_whole
 from counterpoise.errors import BudgetError, BundleError
 from counterpoise.vault.account_file import Charge, Content, Terms
 from counterpoise.vault.budget import MOST_EPSILON, Budget, Share, neighbours_name
@@ -291,6 +291,7 @@ class Account:
     def _read(self) -> tuple[Content, Ledger]:
         """What the file says now, and its charges on a ledger; nothing is believed unchecked."""
         with self._guard:
+            require_file(self._path, BundleError)
             with plainly(self._path, "read"):
                 self._require_one_name()
                 raw = self._path.read_bytes()
