@@ -118,11 +118,18 @@ def test_an_empty_gap_stays_empty():
     assert ((made > 30) & (made < 65)).mean() < 0.01
 
 
-def test_noise_alone_is_spread_over_the_range():
+def test_noise_alone_is_spread_over_all_orders_of_magnitude():
     column = Column.continuous("x", 0, 1000)
     grid, noisy = counted(column, np.array([500.0]))
     shown = denoised(grid, noisy, 1)
-    np.testing.assert_allclose(shown.rows, np.diff(grid.edges))
+    assert (shown.rows > 0).mean() > 0.95
+    assert 0.05 < shown.rows[grid.edges[:-1] > 100].sum() / shown.rows.sum() < 0.6
+
+
+def test_noise_alone_is_spread_over_a_range_far_from_zero():
+    column = Column.continuous("x", 1000, 2000)
+    grid, noisy = counted(column, np.array([1500.0]))
+    np.testing.assert_allclose(denoised(grid, noisy, 1).rows, np.diff(grid.edges))
 
 
 def test_few_pieces_describe_noise_around_a_flat_density():

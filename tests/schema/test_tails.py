@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from counterpoise.schema import Column, NoisyCells, denoised, fine_grid
-from counterpoise.schema.tails import tail
+from counterpoise.schema.tails import tail, unlocated
 
 DEVIATION = 45.0
 
@@ -71,6 +71,58 @@ def test_counts_beyond_what_stands_make_a_tail_longer():
         held.append(found.rows.sum())
         assert (found.rows[:80] == 0).all()
     assert held[1] > 1.5 * held[0]
+
+
+ZEROS = Column.integer("grant", 0, 99_999)
+
+
+def mostly_zero(seed, share=0.04, rows=5000):
+    generator = np.random.default_rng(seed)
+    amounts = np.clip(generator.lognormal(8.6, 0.9, rows), 1, 99_999).astype(int)
+    return np.where(generator.random(rows) < share, amounts, 0)
+
+
+def test_amounts_that_hardly_anybody_has_are_neither_lost_nor_spread_over_their_bounds():
+    """No cell above zero stands out; how many rows are there is known, and roughly where."""
+    means, errors = [], []
+    for seed in range(20):
+        values = mostly_zero(seed)
+        grid, _, found = described(ZEROS, values, seed)
+        above = grid.edges[:-1] > 0
+        assert (found.slopes[np.unique(found.pieces[above & (found.rows > 0)])] == 1).any()
+        means.append(mean_of(grid, found) / values.mean() - 1)
+        middles = (grid.edges[:-1] + grid.edges[1:]) / 2
+        by_piece = np.bincount(np.maximum(found.pieces, 0), found.rows * middles)
+        parts = np.bincount(np.maximum(found.pieces, 0), found.rows)
+        centres = by_piece / np.maximum(parts, 1e-9)
+        errors.append(np.hypot(*[0, np.linalg.norm(found.errors * centres)]) / len(values))
+    # Spread evenly over the bounds they would be five times too large.
+    assert np.sqrt(np.mean(np.square(means))) < 1.5
+    # What is not known of where they are is in the errors of their pieces.
+    off = np.abs(np.array(means) * 325) / np.array(errors)
+    assert 0.2 < np.sqrt(np.mean(off**2)) < 1.5
+
+
+def test_where_nothing_but_zeros_stands_a_mean_is_never_certain():
+    values = np.zeros(5000, dtype=int)
+    found = [described(ZEROS, values, seed)[2] for seed in range(5)]
+    assert all(each.errors[1:].any() for each in found)
+    assert all(each.rows[0] > 4800 for each in found)
+
+
+def test_rows_that_nothing_located_are_put_where_the_counts_have_more():
+    grid = fine_grid(Column.continuous("x", 0, 4096), 60)
+    generator = np.random.default_rng(5)
+    free = ~grid.atoms & (grid.edges[:-1] > 1e-9)
+    near = (grid.edges[:-1] > 20) & (grid.edges[:-1] < 80) & free
+    counts = generator.normal(0, 10, len(free)) + 30.0 * near
+    answer = NoisyCells.alone(counts, 10.0)
+    found = unlocated(grid, answer, np.zeros(len(free)), free, (180.0, 60.0), 4.0)
+    assert found.rows[near].sum() > 0.5 * found.rows.sum()
+    assert 80 < found.rows.sum() < 250
+    assert (found.rows[~free] == 0).all() and (found.pieces[~free] == -1).all()
+    more = unlocated(grid, answer, np.zeros(len(free)), free, (240.0, 30.0), 4.0)
+    assert more.rows.sum() > found.rows.sum() + 10
 
 
 def test_rows_add_up_to_the_number_that_is_known():

@@ -16,9 +16,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from counterpoise.schema.grids import Grid, holds_one_value, is_relative
+from counterpoise.schema.grids import Grid, holds_one_value
 from counterpoise.schema.noisy_cells import NoisyCells
-from counterpoise.schema.tails import Tail, tail
+from counterpoise.schema.tails import Tail, Unlocated, tail, unlocated
 
 # What a piece costs, in variances of a count, times the logarithm of the number of cells.
 PRICE = 2.0
@@ -26,8 +26,8 @@ PRICE = 2.0
 # sqrt(2 log cells) deviations, by this many; next to one that stands, when it has the second number
 # of deviations while rows are missing, and the third when none are.
 CLEAR, CLEAR_NEARBY, CLEAR_NOT_NEEDED = 1.0, 1.2, 2.5
-# Where more than this part of the rows is missing then, the likeliest place for them has to do.
-MISSING = 0.1
+# Rows are missing, and not only by noise, where they are so many of its deviations.
+SURELY = 2.0
 # The slope of a piece, before its own counts are asked, is known to so much.
 UNSEEN_SLOPE = 0.35
 # What is missing from the total, or too much, changes no piece by more than to this part.
@@ -72,24 +72,27 @@ def standing(
         for start, end in fewest_pieces(answer, grid.measures, first, last, price):
             rows[start:end], scores[start:end] = _fitted(grid, answer, start, end)
             pieces[start:end] = start
-    stands = scores >= math.sqrt(2 * math.log(size)) + CLEAR
+    clear = math.sqrt(2 * math.log(size)) + CLEAR
+    stands = scores >= clear
     rows[~stands] = 0.0
     _extend(grid, answer, total, rows, stands, pieces)
-    while total - rows.sum() > max(MISSING * total, 2 * _error_of(answer, stands)):
-        likeliest = _likeliest(grid, answer, stands)
-        if likeliest is None:
-            break
-        start, end = likeliest
-        rows[start:end], _ = _fitted(grid, answer, start, end)
-        stands[start:end], pieces[start:end] = True, start
-        _extend(grid, answer, total, rows, stands, pieces)
-    if not stands.any():
-        return None
     pieces[~stands] = -1
-    sides = (-1, 1) if goes_on else ()
+    if not (stands.any() or (goes_on and grid.relative_below)):
+        return None
+    sides = (-1, 1) if goes_on and stands.any() else ()
     tails = [tail(grid, answer, rows, pieces, side) for side in sides]
     held = [found for found in tails if found]
-    return _described(grid, answer, total, variance, rows, pieces, held)
+    missing = total - rows.sum() - sum(float(found.rows.sum()) for found in held)
+    error = math.sqrt(_error_of(answer, stands) ** 2 + variance + sum(f.error**2 for f in held))
+    bump = None
+    if missing > SURELY * error or grid.atoms[stands].all():
+        free = ~stands & ~grid.atoms
+        for found in held:
+            free &= found.rows == 0
+        bump = unlocated(grid, answer, rows, free, (missing, error), clear)
+    if bump is None and not stands.any():
+        return None
+    return _described(grid, answer, total, variance, rows, pieces, held, bump)
 
 
 def _error_of(answer: NoisyCells, chosen: np.ndarray) -> float:
@@ -110,8 +113,9 @@ def _described(
     rows: np.ndarray,
     pieces: np.ndarray,
     tails: list[Tail],
+    bump: Unlocated | None,
 ) -> Denoised:
-    """The pieces in order, those of the tails among them, as many rows in all as there are."""
+    """The pieces in order, what noise hides among them, as many rows in all as there are."""
     measures, single = grid.measures, holds_one_value(grid)
     rows, pieces = rows.copy(), pieces.copy()
     errors, slopes = np.zeros(len(rows)), np.zeros(len(rows))
@@ -126,6 +130,11 @@ def _described(
         rows += found.rows
         pieces[found.rows > 0] = first
         errors[first], slopes[first] = found.error, 1.0
+    if bump is not None:
+        there = bump.pieces >= 0
+        rows[there], pieces[there] = bump.rows[there], bump.pieces[there]
+        errors += bump.errors
+        slopes[np.unique(bump.pieces[there])] = 1.0
     # What is missing from the total, or too much, is the pieces' in the proportion of their errors,
     # and the total's own.
     masses = np.bincount(np.maximum(pieces, 0), rows, minlength=len(rows))
@@ -165,31 +174,6 @@ def _leaning(
     return rows, (UNSEEN_SLOPE**-2 + precision) ** -0.5
 
 
-def _likeliest(grid: Grid, answer: NoisyCells, stands: np.ndarray) -> tuple[int, int] | None:
-    """The stretch of free cells that stands out most; None where none does at all.
-
-    Where there are relative cells it is one of them: rows that are put too near to zero harm a mean
-    by no more than they have, those that are put too far by any amount.
-    """
-    zones = grid.zones
-    near = is_relative(
-        grid.edges[:-1].astype(float), grid.edges[1:].astype(float), grid.relative_below
-    )
-    free = ~stands & (near | ~near.any())
-    best, found = CLEAR_NEARBY, None
-    # Cells of one run have the same number: no zone ends between them, and none of them stands.
-    runs = np.cumsum(np.append(0, (np.diff(zones) != 0) | (np.diff(free) != 0)))
-    for start in np.flatnonzero(free).tolist():
-        last = int(np.searchsorted(runs, runs[start], side="right"))
-        ends = np.arange(start + 1, last + 1)
-        counts, variances = answer.sums(np.full(len(ends), start), ends)
-        scores = counts / np.sqrt(variances)
-        place = int(np.argmax(scores))
-        if scores[place] > best:
-            best, found = float(scores[place]), (start, int(ends[place]))
-    return found
-
-
 def _fitted(grid: Grid, answer: NoisyCells, start: int, end: int) -> tuple[np.ndarray, float]:
     """Rows of a piece of constant density, and by how many deviations they stand out."""
     measures = grid.measures[start:end]
@@ -215,7 +199,7 @@ def _extend(
     while stands.any():
         clear = CLEAR_NEARBY if rows.sum() < total else CLEAR_NOT_NEEDED
         best: tuple[float, int, int, np.ndarray] | None = None
-        for start, end in _beside(stands, answer.groups, widths, zones) - refused:
+        for start, end in _beside(stands, grid.atoms, answer.groups, widths, zones) - refused:
             if grid.atoms[start]:
                 continue  # a value that stands for many rows stands out by itself
             found, score = _fitted(grid, answer, start, end)
@@ -230,13 +214,22 @@ def _extend(
 
 
 def _beside(
-    stands: np.ndarray, groups: np.ndarray, widths: np.ndarray, zones: np.ndarray
+    stands: np.ndarray,
+    atoms: np.ndarray,
+    groups: np.ndarray,
+    widths: np.ndarray,
+    zones: np.ndarray,
 ) -> set[tuple[int, int]]:
-    """The stretches [start, end) next to what stands: the next group, and what is left of this."""
+    """The stretches [start, end) next to what stands: the next group, and what is left of this.
+
+    A value that stands for many rows tells nothing of its neighbours.
+    """
     found = set()
     room = widths[stands].sum()
     for place in np.flatnonzero(np.diff(stands.astype(int))).tolist():
         step = 1 if stands[place] else -1
+        if atoms[place if step > 0 else place + 1]:
+            continue
         first = place + 1 if stands[place] else place
         cell, width, passed = first, 0.0, 0
         while 0 <= cell < len(stands) and not stands[cell] and zones[cell] == zones[first]:

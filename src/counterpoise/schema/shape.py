@@ -136,11 +136,14 @@ def known_range(column: Column) -> tuple[float, float]:
         return -math.inf, math.inf
     edges = [number(edge) for edge in shape.edges]
     low, high = -math.inf, math.inf
-    first, last = min(set(shape.pieces) - {-1}), max(shape.pieces)
-    if shape.slopes[first] >= 1 and last > first:
-        low = edges[len(shape.pieces) - shape.pieces[::-1].index(first)]
-    if shape.slopes[last] >= 1 and last > first:
-        high = edges[shape.pieces.index(last)]
+    clear = [slope < 1 for slope in shape.slopes]
+    if not any(clear):
+        return low, high
+    first, last = clear.index(True), len(clear) - 1 - clear[::-1].index(True)
+    if first > 0:
+        low = edges[shape.pieces.index(first)]
+    if last < len(clear) - 1:
+        high = edges[len(shape.pieces) - shape.pieces[::-1].index(last)]
     return low, high
 
 

@@ -1,11 +1,23 @@
-"""What lies beyond the last cell that stands clear of its noise: a thin tail, in all likelihood.
+"""What noise hides of a column: thin tails beyond what stands clear of it, and rows not located.
 
 A noisy histogram ends where its cells hold fewer rows than noise can hide. What it hides there
 decides a mean, and nothing in the answer says that it is none. So the last piece is taken to fall
 by a constant factor for each step of the grid's own scale, and to go on like that: an exponential
 tail among equal cells, a power law among relative ones. How fast it falls is not known; each pace,
 from an abrupt end to a long tail, is weighed by how well the noisy counts beyond agree with it, and
-the tail is the mean of all. Everything here works on noised answers.
+the tail is the mean of all.
+
+Where fewer rows stand than there are, or none but at single values such as zero, the others are
+somewhere: in a bump of normal density on the grid's own scale, of whatever place and width, whose M
+rows are no more than would stand out. With y the noisy counts, P their precision, q the bump of one
+row, and M0 the rows that are missing, known to e0,
+
+    M | q ~ N(m, v) within [0, H],  1/v = q'Pq + 1/e0^2,  m = v (q'Py + M0/e0^2),
+
+and each bump counts by its marginal likelihood (J. A. Hoeting and others, Bayesian Model Averaging:
+A Tutorial, 1999). What is put into a cell is the mean of that, and its error the deviation. All
+places being as likely before, so are all orders of magnitude among relative cells. Everything here
+works on noised answers.
 """
 
 from __future__ import annotations
@@ -14,6 +26,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from counterpoise.schema.grids import Grid, is_relative
 from counterpoise.schema.noisy_cells import NoisyCells
@@ -27,6 +40,9 @@ SLOWEST_OCTAVES, SLOWEST_PART = 2.5, 0.5
 LONGEST_OCTAVES, LONGEST_PART = 0.8, 0.25
 # A tail that holds less than this many rows is none.
 FEWEST_ROWS = 0.5
+# Widths of bumps, and how far apart their places are, in steps: octaves, or the fourteenth part of
+# the range among equal cells. A lognormal amount of deviation 1 has 1.4; round numbers around it.
+BUMP_WIDTHS, BUMPS_APART, STEPS_OF_A_RANGE = (0.7, 1.5, 3.0), 0.5, 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +90,108 @@ def tail(
     # Cells of the tail that hold next to nothing would only lengthen the list.
     mean[mean < 1e-4 * whole] = 0.0
     return Tail(mean, error)
+
+
+@dataclass(frozen=True, eq=False)
+class Unlocated:
+    """Rows in each cell that nothing located, their pieces, and the error of each cell's piece."""
+
+    rows: np.ndarray
+    pieces: np.ndarray  # the first cell of the piece, -1 for none
+    errors: np.ndarray  # by the first cell
+
+
+def unlocated(
+    grid: Grid,
+    answer: NoisyCells,
+    rows: np.ndarray,
+    free: np.ndarray,
+    missing: tuple[float, float],
+    most: float,
+) -> Unlocated | None:
+    """About the `missing` rows (and the error of that), in `free` cells; None where none are.
+
+    `rows` are those that stand, and `most` is by how many deviations a bump would stand out.
+    """
+    near, far, side = _ends_in_steps(grid)
+    cells = np.flatnonzero(free & (far > near))
+    if not len(cells):
+        return None
+    middles, sizes, side = ((near + far) / 2)[cells], (far - near)[cells], side[cells]
+    profiles = []
+    for sign in np.unique(side).tolist():
+        own = np.where(side == sign, sizes, 0.0)
+        centres = np.arange(middles[own > 0].min(), middles[own > 0].max() + 1e-9, BUMPS_APART)
+        for width in BUMP_WIDTHS:
+            bumps = own * np.exp(-((middles - centres[:, None]) ** 2) / (2 * width**2))
+            profiles.append(bumps / np.maximum(bumps.sum(axis=1, keepdims=True), 1e-300))
+    bumps = np.concatenate(profiles)
+    left = answer.counts - rows
+    weights, groups = 1 / answer.variances[cells], answer.groups[cells]
+
+    def in_groups(values: np.ndarray) -> np.ndarray:
+        totals = np.zeros((len(values), len(answer.known)))
+        np.add.at(totals.T, groups, values.T)
+        return np.asarray(totals)
+
+    # q'Pq and q'Py, of cells and of the groups that they are in
+    sums, held = in_groups(bumps), np.bincount(answer.groups, left, len(answer.known))
+    precision = bumps**2 @ weights + sums**2 @ answer.known
+    along = bumps @ (weights * left[cells]) + sums @ (answer.known * held)
+    rows_missing, error = missing
+    highest = np.maximum(most / np.sqrt(precision), rows_missing + most * error)
+    variance = 1 / (precision + error**-2)
+    mean = variance * (along + rows_missing / error**2)
+    deviation = np.sqrt(variance)
+    low, high = -mean / deviation, (highest - mean) / deviation
+    # The mass of the normal law within [0, H]; far out the two ends are told apart by their logs.
+    flip = low > 0
+    within = np.where(flip, log_ndtr(-low), log_ndtr(high))
+    less = np.where(flip, log_ndtr(-high), log_ndtr(low))
+    within = within + np.log1p(-np.exp(np.minimum(less - within, -1e-12)))
+    likelihood = mean**2 / (2 * variance) + within + np.log(deviation / highest)
+    # None at all is as likely, before, as all bumps together.
+    chances = np.append(np.exp(likelihood - likelihood.max()) / len(bumps), 0.0)
+    chances[-1] = math.exp(min(-float(likelihood.max()) - 0.5 * math.log(2 * math.pi), 700.0))
+    chances /= chances.sum()
+    # Mean and second moment of the normal law within [0, H]
+    scale = np.exp(-within - 0.5 * math.log(2 * math.pi))
+    at_low, at_high = np.exp(-(low**2) / 2) * scale, np.exp(-(high**2) / 2) * scale
+    first = mean + deviation * (at_low - at_high)
+    spread = 1 + low * at_low - high * at_high - (at_low - at_high) ** 2
+    second = first**2 + variance * np.maximum(spread, 0.0)
+    first, second = np.clip(first, 0.0, highest), np.clip(second, 0.0, highest**2)
+    found = (chances[:-1] * first) @ bumps
+    made = np.zeros(len(rows))
+    made[cells] = found
+    pieces, errors = np.full(len(rows), -1), np.zeros(len(rows))
+    # A piece for each step: what is known of where the rows are is hardly finer.
+    number = np.floor(middles) * 3 + side
+    for each in np.unique(number).tolist():
+        there = number == each
+        begin = int(cells[there][0])
+        pieces[cells[there]] = begin
+        squares = (chances[:-1] * second) @ bumps[:, there].sum(axis=1) ** 2
+        errors[begin] = math.sqrt(max(float(squares) - float(found[there].sum()) ** 2, 0.0))
+    return Unlocated(made, pieces, errors)
+
+
+def _ends_in_steps(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each cell its nearer and farther end in steps, and its side of zero.
+
+    Steps are octaves where there are relative cells, else parts of the range. A cell that touches
+    zero has no place among octaves: its ends are the same.
+    """
+    edges = grid.edges.astype(float)
+    left, right = edges[:-1], edges[1:]
+    if not grid.relative_below:
+        steps = (edges - edges[0]) / (edges[-1] - edges[0]) * STEPS_OF_A_RANGE
+        return steps[:-1], steps[1:], np.ones(len(left))
+    side = np.sign(left + right)
+    nearest, farthest = np.minimum(np.abs(left), np.abs(right)), np.maximum(-left, right)
+    touches = (left * right <= 0) | (nearest <= farthest * 2.0**-40)
+    near, far = (np.log2(np.where(touches, 1.0, each)) for each in (nearest, farthest))
+    return near, far, side
 
 
 def _chances(
