@@ -2,8 +2,8 @@
 
 What `moments` has asked for and shrunk is turned into weights here: the tilt of the synthetic rows
 that is closest to none and reaches the believed differences, as softly as leaves enough rows
-effective, held back from tables that the synthesizer knows better; and into replicate weights, by
-the same steps with fresh noise. All of it is post-processing, and the model can be kept as arrays.
+effective; and into replicate weights, by the same steps with fresh noise. All of it is
+post-processing, and the model can be kept as arrays.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 from counterpoise.schema import Coded, Schema
 from counterpoise.weights.calibration import calibrate, effective_fraction, mean_and_fraction
 from counterpoise.weights.features import Features
-from counterpoise.weights.held_tables import HeldTables
 from counterpoise.weights.many_calibrations import (
     LEAST_SEEN,
     calibrate_tilts,
@@ -71,7 +70,6 @@ class MomentModel:
     theta: np.ndarray
     private: bool = True
     not_asked: Mapping[str, str] = field(default_factory=dict)  # questions, and what is in the way
-    held: HeldTables | None = None  # what the tilt has to leave alone, where it does not by itself
 
     is_pooled = True
 
@@ -80,10 +78,7 @@ class MomentModel:
         rows = self.standardised.ready(coded_rows(self.schema, synthetic))
         # In double precision, so that a row weighs the same whatever rows are beside it.
         parts = [self.standardised.single(chunk) @ self.tilt for chunk in chunks(rows)]
-        log_weights = np.concatenate([np.empty(0), *parts])
-        if self.held is not None:
-            log_weights += self.held.log_factors(rows.codes)
-        return Weights(log_weights, self.reached)
+        return Weights(np.concatenate([np.empty(0), *parts]), self.reached)
 
     def calibrated(self, rows: FeatureRows, private_rows: float, loose: np.ndarray) -> MomentModel:
         """The model with the tilt that brings these synthetic rows to the shrunken difference.
@@ -105,20 +100,6 @@ class MomentModel:
             theta = calibrate(white, target, softness, theta)
             mean, effective = mean_and_fraction(white, theta)
         return replace(self, softness=softness, theta=theta, missed=target - mean)
-
-    def holding(self, rows: FeatureRows, synthesizer: Any) -> MomentModel:
-        """The model whose weights leave the tables alone that the synthesizer of these rows knows.
-
-        What they then miss of a difference is known, and is in the replicates.
-        """
-        log_weights = rows.times(self.tilt)
-        tilted, codes = Weights(log_weights).normalised, rows.table.codes
-        held = HeldTables.of(self.schema, codes, tilted, synthesizer)
-        if not held.tables:
-            return self
-        weights = Weights(log_weights + held.log_factors(codes)).normalised
-        means = (rows.means(weights) - self.whitening.centre) @ self.whitening.directions
-        return replace(self, held=held, missed=self.trust @ self.differences - means)
 
     @property
     def tilt(self) -> np.ndarray:
@@ -169,8 +150,7 @@ class MomentModel:
         base = redraws.base.astype(np.float32, copy=False)
         start = redraws.start.astype(np.float32)[:, None]
         if len(base) == 0:
-            nowhere = np.zeros((len(self.theta), base.shape[1]))
-            return base, Tilts(self, nowhere, (), ())
+            return base, Tilts(self, np.zeros((len(self.theta), base.shape[1])))
         part, size, count = self.replicate_part, len(self.theta), base.shape[1]
         pull(base, start, part)
         # m_r: the means under each replicate's base weights, zero for uniform ones; and how the
@@ -194,22 +174,14 @@ class MomentModel:
         unknown = np.sqrt(hidden + (part * self.missed) ** 2)
         spare = (1 + soft) * unknown[:, None] * normal(size=(size, count))
         # Where nothing is drawn again, the weights' own tilt is the solution.
-        unmoved = redraws.weights[:, None]
-        if self.held is not None:
-            unmoved = unmoved * np.exp(-self.held.log_factors(coded.codes))[:, None]
-            unmoved /= unmoved.mean()
-        unmoved = unmoved.astype(np.float32)
+        unmoved = redraws.weights[:, None].astype(np.float32)
         centre, mean = means_under(rows, np.hstack([start, unmoved])).T[:, :, None]
         targets = mean + soft * self.theta[:, None] + spare
         targets += (centres - centre) + believed + self.trust @ centre
         # Replicates are the weights once more: each is near them.
         out, near = redraws.resample, self.theta
         made, thetas = calibrate_tilts(rows, base, targets, soft, described, out, near)
-        if self.held is None:
-            return made, Tilts(self, thetas, (), ())
-        held = self.held.factors(coded.codes, base, made)
-        still = self.held.factors(coded.codes, start, unmoved)
-        return made_up(made, redraws.weights, unmoved), Tilts(self, thetas, held, still)
+        return made, Tilts(self, thetas)
 
     def white_rows(self, rows: Coded) -> RowBlocks:
         """The rows in white coordinates and single precision; held, unless they are too many."""
@@ -246,7 +218,6 @@ class MomentModel:
             "theta": self.theta,
             "private": np.array(self.private),
             "not_asked": np.array(json.dumps(dict(self.not_asked))),
-            **({} if self.held is None else self.held.to_arrays()),
         }
 
     @classmethod
@@ -270,7 +241,6 @@ class MomentModel:
             theta=arrays["theta"],
             private=bool(arrays["private"]),
             not_asked=json.loads(str(arrays.get("not_asked", "{}"))),
-            held=HeldTables.from_arrays(schema, arrays) if "held" in arrays else None,
         )
 
 
@@ -280,8 +250,6 @@ class Tilts:
 
     model: MomentModel
     thetas: np.ndarray  # one a column
-    held: tuple[np.ndarray, ...]  # factors of the cells of each held table
-    still: tuple[np.ndarray, ...]  # those where nothing is drawn again
 
     def weights(self, synthetic: Any, base: np.ndarray) -> np.ndarray:
         """The base weights of other rows, a column a replicate, tilted; each averages to one."""
@@ -289,19 +257,9 @@ class Tilts:
         start = np.ones((len(base), 1), dtype=np.float32)
         base = base.astype(np.float32, copy=False)
         pull(base, start, self.model.replicate_part)
-        made = self._tilted(coded, base, self.thetas, self.held)
-        if self.model.held is None:
-            return made
-        unmoved = self._tilted(coded, start, self.model.theta[:, None], self.still)
-        return made_up(made, self.model.weigh(coded).normalised, unmoved)
-
-    def _tilted(
-        self, coded: Coded, base: np.ndarray, thetas: np.ndarray, factors: tuple[np.ndarray, ...]
-    ) -> np.ndarray:
         # One pass is all there is, so nothing is gained by holding the rows.
         rows = MadeRows(coded, self.model.standardised.single, self.model.turn)
-        made, held = tilt_many(rows, base, thetas), self.model.held
-        return made if held is None else held.apply(coded.codes, made, factors)
+        return tilt_many(rows, base, self.thetas)
 
 
 def pull(base: np.ndarray, start: np.ndarray, part: float) -> None:
@@ -314,17 +272,6 @@ def pull(base: np.ndarray, start: np.ndarray, part: float) -> None:
     """
     base *= (part / np.maximum(base.mean(axis=0, dtype=float), 1e-300)).astype(base.dtype)
     base += (1 - part) * start
-
-
-def made_up(made: np.ndarray, weights: np.ndarray, unmoved: np.ndarray) -> np.ndarray:
-    """Replicates less what they differ by from the weights when nothing moves; in place.
-
-    Each averages to one.
-    """
-    ratios = np.divide(weights, unmoved[:, 0], out=np.ones(len(made)), where=unmoved[:, 0] > 0)
-    made *= ratios.astype(made.dtype)[:, None]
-    made /= np.maximum(made.mean(axis=0, dtype=float), 1e-300).astype(made.dtype)
-    return made
 
 
 def _hardest(

@@ -15,9 +15,8 @@ difference is uncertain:
 with S the covariance of the noise, t_j as far as a difference by itself is believed, from what its
 block suggests and no further than P, by which the synthesizer can plausibly be wrong, and V the
 diagonal of the prior variances that say so. Where d is no larger than its noise, or the synthesizer
-knows better, T is near 0 and nothing moves. Tables that the synthesizer counted stay where they
-were, within their noise (see `held_tables`), unless questions were asked in advance. Charge: one
-sum of features of bounded norm, and a count for the number of rows where that is private.
+knows better, T is near 0 and nothing moves. Charge: one sum of features of bounded norm, and a
+count for the number of rows where that is private.
 [PRIVACY: moment weights]
 """
 
@@ -56,10 +55,8 @@ from counterpoise.weights.whitening import Whitening
 # are centred at the synthetic means, so an error in it only scales the difference.
 TOTAL_FRACTION = 0.05
 # A white difference, which is about one of correlations, may well be as large as this, however
-# small the others of its block are; and a block tells how large its own are, where the noise on
-# them is smaller than this.
+# small the others of its block are.
 LIKELY_DIFFERENCE = 0.2
-SEEN_THROUGH = 0.05
 # How softly a mean is matched whose difference is not believed at all; one that is believed
 # wholly is matched nearly exactly, but never without any softness, so that a solution exists.
 SOFTNESS = 0.1
@@ -173,11 +170,7 @@ class Moments:
         )
         # The floor goes by how many private rows there may be, where the total is but noise.
         gives_way = np.where(whitening.blocks == ASKED, GIVES_WAY * loose, loose)
-        model = model.calibrated(values, population + 2 * total.deviation, gives_way)
-        # What was asked for in advance goes before the tables.
-        return (
-            model if self.questions or synthesizer is None else model.holding(values, synthesizer)
-        )
+        return model.calibrated(values, population + 2 * total.deviation, gives_way)
 
     def _check(self, schema: Schema, rows: Coded) -> None:
         """Refuse what cannot be asked for before anything is paid."""
@@ -259,17 +252,16 @@ def _doubt(
     T S is less than one alone leaves. But that prior is of the block: the few differences that are
     large among many that are not, which are those that somebody asks about, are shrunk with the
     rest. Under a prior as wide as a difference may well be, the shrunken one T d misses by
-    W S + ((W - T) d)^2, with W d what would then be believed. That counts as far as the noise s
-    blinds the fit, s^2 / (s^2 + 0.05^2), and the larger one of the two is taken. Where less is
-    plausible, because few rows carry a coordinate or the synthesizer knows it, the prior is the
-    narrower; what the synthesizer's own noise may have done is in the base weights of replicates.
+    W S + ((W - T) d)^2, with W d what would then be believed; the larger one of the two is taken.
+    Where less is plausible, because few rows carry a coordinate or the synthesizer knows it, the
+    prior is the narrower; what the synthesizer's own noise may have done is in the base weights of
+    replicates.
     """
     alone = np.diag(noise) * found.trust
     fitted = found.variance - alone + np.diag(trust @ noise)
     wider = _joint_trust(LIKELY_DIFFERENCE**2 * np.minimum(plausible, 1), noise)
     wide = np.diag(wider @ noise) + ((wider - trust) @ differences) ** 2
-    blind = np.diag(noise) / (np.diag(noise) + SEEN_THROUGH**2)
-    return np.maximum(fitted, blind * wide)
+    return np.maximum(fitted, wide)
 
 
 def _deviation(answer: NoisySums) -> float:
