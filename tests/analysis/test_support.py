@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import counterpoise as cp
 from counterpoise.analysis.allowed import means_within, product, sums_within
+from counterpoise.analysis.coefficients import DEVIATION
 from counterpoise.analysis.support import FOOTNOTES, Measured, worst
 from counterpoise.schema.grouping import Grouping
 
@@ -323,7 +324,7 @@ def test_an_interaction_that_nothing_measured_is_as_wide_as_its_prior():
         assert found[term].value == narrow[term].value == wide[term].value
         assert narrow[term].standard_error < found[term].standard_error < wide[term].standard_error
     own = narrow["a:b"].standard_error
-    assert found["a:b"].standard_error == pytest.approx(np.hypot(own, 1.0))
+    assert found["a:b"].standard_error == pytest.approx(np.hypot(own, DEVIATION))
     assert wide["a:b"].standard_error == pytest.approx(np.hypot(own, 3.0))
     errors = np.sqrt(np.diag(found.covariance))
     assert errors == pytest.approx([member.standard_error for member in found])
@@ -349,10 +350,11 @@ def test_the_others_follow_a_coefficient_that_nothing_measured():
 def test_a_prior_goes_by_the_step_of_a_term_and_the_unit_of_the_target():
     made = release()
     binomial = made.glm("y ~ stay")["stay"].standard_error
-    assert binomial == pytest.approx(1 / (2 * made.table["stay"].std(ddof=0)), rel=0.05)
-    gaussian = made.glm("age ~ pain")
-    deviation = made.table["age"].std(ddof=0)
-    assert gaussian["pain[T.some]"].standard_error == pytest.approx(deviation, rel=0.05)
+    assert binomial == pytest.approx(DEVIATION / (2 * made.table["stay"].std(ddof=0)), rel=0.05)
+    gaussian = made.glm("age ~ pain")["pain[T.some]"].standard_error
+    # A deviation of the target is one of the logistic law.
+    deviation = made.table["age"].std(ddof=0) * np.sqrt(3) / np.pi
+    assert gaussian == pytest.approx(DEVIATION * deviation, rel=0.05)
 
 
 @pytest.mark.parametrize("wrong", [-1, "wide", np.nan, True, None])
@@ -389,7 +391,7 @@ def test_a_table_of_one_support_has_a_footnote_and_a_mixed_one_has_marks():
     marks = {line.split()[0]: line.split()[-1] for line in mixed[2:6]}
     assert marks == {"Intercept": "!", "b": "~", "ward[T.t]": "!", "ward[T.u]": "!"}
     assert mixed[-2:] == [f"~ {FOOTNOTES['implied']}", f"! {FOOTNOTES['never']}"]
-    assert "deviation of 1 a step" in mixed[-3]
+    assert "deviation of 0.75 a step" in mixed[-3]
     wide = str(made.corr("y", "a", "stay"))
     assert "] !" in wide
     assert "~" not in wide

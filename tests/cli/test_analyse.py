@@ -168,7 +168,7 @@ def test_estimates_that_nothing_measured_are_marked(tmp_path):
     assert said[-2] == "(low and high are all that the columns' own distributions allow)"
     assert said[-1].startswith("never measured:")
     formula = "age ~ sex"
-    assert "deviation of 1 a step" in run("analyse", out, "glm", formula)
+    assert "deviation of 0.75 a step" in run("analyse", out, "glm", formula)
     _, wide = values(out, "glm", formula, "--prior-deviation", 2)
     _, usual = values(out, "glm", formula)
     assert 1.9 < wide["standard_error"] / usual["standard_error"] < 2.1

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from counterpoise.analysis.asked import was_asked
 from counterpoise.analysis.coefficients import (
     DEVIATION,
+    OF_LOGIT,
     ignorance,
     steps_of,
     supports_of,
@@ -115,6 +116,10 @@ class Glm:
         means[known] = found
         return means
 
+    def simultaneous(self) -> Glm:
+        """The model with intervals of all coefficients together; see `Estimates.simultaneous`."""
+        return replace(self, coefficients=self.coefficients.simultaneous())
+
     def __str__(self) -> str:
         lines: list[tuple[str, ...]] = [
             ("term", "value", "standard error", "low", "high", "naive error", "unweighted", "")
@@ -156,8 +161,9 @@ def glm(
     Each coefficient says by its `support` whether its columns were measured together. One that
     was never measured, such as an interaction of columns that were only counted in pairs, has an
     interval that adds a prior of `prior_deviation` for a step of its term (from no to yes, or two
-    standard deviations) in units of the link, or of the target's standard deviation where the
-    model is gaussian. Zero insists on the interval that the replicates give.
+    standard deviations) in units of the link, or where the model is gaussian of what the target's
+    standard deviation is to that of the logistic law. Zero insists on the interval that the
+    replicates give.
 
     >>> import counterpoise as cp
     >>> table = pd.DataFrame({"x": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 9.0], "weight": [1.5, 1.5, 0]})
@@ -207,6 +213,8 @@ def glm(
     supports = supports.tiled(equations)
     # What no row tells, and what nobody measured, beside what the replicates vary.
     lent = fitted.whole.moves / sizes[:, None]
+    if chosen == "gaussian":
+        unit *= OF_LOGIT
     moves = ignorance(supports, steps / unit, fitted.information, prior_deviation) / sizes[:, None]
     notes = _notes(fitted.whole.untold(steps / unit).tolist(), terms, made, fitted.note)
     members = tuple(

@@ -24,7 +24,13 @@ from scipy import linalg
 from scipy.special import expit
 
 from counterpoise.analysis.asked import was_asked
-from counterpoise.analysis.coefficients import DEVIATION, ignorant_draws, steps_of, supports_of
+from counterpoise.analysis.coefficients import (
+    DEVIATION,
+    OF_LOGIT,
+    ignorant_draws,
+    steps_of,
+    supports_of,
+)
 from counterpoise.analysis.posterior_density import Mode, Task, find_mode, row_gradients
 from counterpoise.analysis.posterior_model import Prior, Regression, check_positive
 from counterpoise.analysis.posterior_sampler import (
@@ -305,7 +311,7 @@ def posterior(
     supports = supports.tiled(model.blocks)
     steps = np.tile(steps_of(model.made.features, model.weights), model.blocks)
     if model.family == "linear":
-        steps = steps / (steps_of(model.target[:, None], model.weights)[0] / 2)
+        steps = steps / (steps_of(model.target[:, None], model.weights)[0] / 2 * OF_LOGIT)
     stated_draws = model.as_stated(internal)
     more = ignorant_draws(stated_draws, supports, steps, DEVIATION, generator)
     return Posterior(

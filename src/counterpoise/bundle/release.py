@@ -329,7 +329,7 @@ class Release:
 
         return cross_validate(self, estimator, target, features, folds, metric, encode, seed)
 
-    def glm(self, formula: str, family: str = "auto", prior_deviation: float = 1.0) -> Glm:
+    def glm(self, formula: str, family: str = "auto", prior_deviation: float = 0.75) -> Glm:
         """A "gaussian", "binomial", "poisson" or "multinomial" model, by a formula.
 
         `prior_deviation` widens coefficients that nothing measured; see `analysis.glm`.

@@ -84,7 +84,7 @@ def _complete_column(context: click.Context, parameter: click.Parameter, begun: 
     "--prior-deviation",
     type=float,
     metavar="NUMBER",
-    help="Of coefficients of a glm that nothing measured. [default: 1]",
+    help="Of coefficients of a glm that nothing measured. [default: 0.75]",
 )
 @click.option("--loss", type=click.Choice(_LOSSES), help="Of a certificate. [default: logistic]")
 @click.option(
@@ -107,6 +107,9 @@ def _complete_column(context: click.Context, parameter: click.Parameter, begun: 
 )
 @click.option("--seed", type=int, help="Of the rehearsals, so that they can be repeated.")
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
+@click.option(
+    "--simultaneous", is_flag=True, help="Intervals of several estimates that all hold together."
+)
 @click.option("--unweighted", is_flag=True, help="Leave the weights out.")
 @click.option("--use-weights", is_flag=True, help="Use them whatever the verdict on them.")
 @click.option("--json", "as_json", is_flag=True, help="Print the estimates as JSON.")
@@ -128,6 +131,7 @@ def command(
     rehearsals: int | None,
     seed: int | None,
     level: float,
+    simultaneous: bool,
     unweighted: bool,
     use_weights: bool,
     as_json: bool,
@@ -170,6 +174,10 @@ def command(
         if rehearsals is not None:
             rehearsal = release.rehearse(rehearsals, seed, progress=not quiet)
             found = rehearsal.correct(lambda made: _STATISTICS[statistic](made, columns, given))
+    if simultaneous:
+        if not hasattr(found, "simultaneous"):
+            raise click.UsageError("--simultaneous: there is only one estimate")
+        found = found.simultaneous()
     if statistic == "certificate":
         echo_json({"statistic": statistic, **found.to_dict()}) if as_json else echo(found)
     elif as_json:
@@ -180,6 +188,7 @@ def command(
                 "columns": list(columns),
                 "by": list(by),
                 "level": level,
+                **({"simultaneous": True} if simultaneous else {}),
                 "weighted": not unweighted,
                 **({} if rehearsals is None else {"rehearsals": rehearsals}),
                 **({} if model is None else {"family": model.family, "rows": model.rows}),
@@ -230,6 +239,12 @@ def _proportion(release: Release, columns: Sequence[str], given: dict[str, Any])
 def _histogram(release: Release, columns: Sequence[str], given: dict[str, Any]) -> Any:
     bins = None if given["bins"] is None else _edges(release.schema[columns[0]], given["bins"])
     return release.histogram(columns[0], bins, given["by"] or None)
+
+
+def _glm(release: Release, columns: Sequence[str], given: dict[str, Any]) -> Any:
+    prior = given["prior-deviation"]
+    stated = {} if prior is None else {"prior_deviation": prior}
+    return release.glm(columns[0], given["family"] or "auto", **stated)
 
 
 _STATISTICS: dict[str, Callable[[Release, Sequence[str], dict[str, Any]], Any]] = {
