@@ -259,11 +259,7 @@ _STATISTICS: dict[str, Callable[[Release, Sequence[str], dict[str, Any]], Any]] 
         columns[0], columns[1], given["of"] or "all"
     ),
     "corr": lambda release, columns, given: release.corr(*columns),
-    "glm": lambda release, columns, given: release.glm(
-        columns[0],
-        given["family"] or "auto",
-        1.0 if given["prior-deviation"] is None else given["prior-deviation"],
-    ),
+    "glm": _glm,
     "effect": lambda release, columns, given: release.effect(*columns),
     "certificate": lambda release, columns, given: release.certificate(
         columns[0],
