@@ -219,6 +219,31 @@ def test_the_population_has_no_standard_error_and_says_why(is_public, why):
     assert why in found.note
 
 
+def test_a_total_has_the_noise_of_the_number_of_rows():
+    release = make_release(population=5000)
+    noisy = replace(release, card=release.card | {"population_deviation": 50.0})
+    own, found = release.total("age"), noisy.total("age")
+    per_row = found.value / 5000
+    assert found.value == own.value
+    assert found.standard_error == pytest.approx(np.hypot(own.standard_error, 50 * per_row))
+    everybody = noisy.total()
+    assert (everybody.value, everybody.standard_error) == (5000, 50)
+    low, high = everybody.interval()
+    assert (high - low) / 2 == pytest.approx(1.96 * 50, rel=1e-3)
+
+
+def test_intervals_of_means_and_totals_stay_within_what_is_public():
+    release = make_release(rows=8, replicates=12)
+    low, high = release.mean("age").interval(1 - 1e-9)
+    assert (low, high) == (0, 99)
+    assert release.mean("ill").interval(0.999999)[0] == 0
+    assert release.total("age").interval(0.999999)[0] == 0
+    table = pd.DataFrame({"x": [-4.0, 5.0, 1.0], "weight": 1.0})
+    replicates = np.array([[3.0, 0.0], [0.0, 3.0], [0.0, 0.0]])
+    signed = cp.Release(table, cp.Schema([cp.Column.continuous("x", -9, 9)]), {}, replicates)
+    assert signed.total("x").interval()[0] < 0
+
+
 @pytest.mark.parametrize("q", [0.0, 0.1, 0.25, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("column", ["age", "dose"])
 def test_a_quantile_is_that_of_the_repeated_rows(column, q):

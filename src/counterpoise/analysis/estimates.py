@@ -29,12 +29,11 @@ from counterpoise.analysis.columns import (
     numbers,
     one_column,
 )
-from counterpoise.analysis.replication import (
-    Design,
-)
+from counterpoise.analysis.replication import FULL, Design
 from counterpoise.analysis.result import (
     Estimate,
     Estimates,
+    Symmetric,
     estimate,
     estimates,
     joined,
@@ -60,6 +59,8 @@ BY_PRIVATE_ROWS = (
 )
 TARGET_STATED = "no standard error, because it is the number that was stated of the target"
 AS_STATED = "no standard error, because it is the number that the card states"
+# Degrees of freedom of a standard error that is known, and not estimated.
+KNOWN_LAW = 10**9
 KNOWN = "no standard error, because the number of private rows is public"
 RARE = "too rare to stand out of the noise of its own count"
 NOISY = "no standard error, because replicate weights do not redraw the noise of the population"
@@ -91,7 +92,8 @@ def mean(release: Release, column: str, by: By = None) -> Estimate | Estimates:
     note, beyond = _hidden(release, column, found, design), _unseen(release, column, found, design)
     if by is None and column in measured.stated_means:
         note, beyond = "", 0.0
-    members = [estimate(line, found.scale, note=note, beyond=beyond) for line in results]
+    ends = _ends(release, column)
+    members = [estimate(line, found.scale, *ends, note=note, beyond=beyond) for line in results]
     there, weights = found.values[found.present], design.weights[found.present]
     made = with_support(
         members,
@@ -119,7 +121,7 @@ def total(
     """
     design, grouped = Design.of(release), groups(release, by)
     population, note = _population(release)
-    linear, beyond = set[str](), 0.0
+    linear, beyond, ends = set[str](), 0.0, (0.0, math.inf)
     if column is None:
         values = np.ones(release.rows)
     elif category is not None:
@@ -134,19 +136,25 @@ def total(
         values, linear = found.values * found.present, {column}
         note = joined(note, _hidden(release, column, found, design))
         beyond = population * _unseen(release, column, found, design)
+        low, high = _ends(release, column)
+        ends = 0.0 if low >= 0 else -math.inf, 0.0 if high <= 0 else math.inf
     # T = N sum_i w_i x_i / sum_i w_i
     everyone = np.ones((1, release.rows))
     sums = design.several_sums(grouped.lines(values), everyone)
     results = population * design.whole_way(ratio(*sums))
     if column is None and by is None:
-        number = float(population)
-        return Estimate(number, None, number, note or _no_error(release), support=MEASURED)
+        return _number_of_rows(release, population, note)
 
     def bounds() -> list[tuple[Any, Any]]:
         sums = sums_within(values, design.weights, group_shares(release, grouped))
         return [(population * low, population * high) for low, high in sums]
 
-    members = [estimate(line, note=note, beyond=beyond) for line in results]
+    # Var T = N^2 Var(T / N) + (T / N)^2 Var N
+    noise = _population_noise(release) / population if population else 0.0
+    members = [
+        estimate(line, None, *ends, note, math.hypot(beyond, noise * float(line[FULL])))
+        for line in results
+    ]
     needed = {*grouped.columns, *([] if column is None else [column])}
     chosen = grouped.categories(*([] if category is None else [(str(column), category)]))
     made = with_support(
@@ -256,6 +264,31 @@ def _population(release: Release) -> tuple[float, str]:
     return float(stated), BY_PRIVATE_ROWS if target else ""
 
 
+def _population_noise(release: Release) -> float:
+    """The deviation of the noise in the number of rows, as far as the card states one."""
+    if (release.card.get(RETARGETED) or {}).get(POPULATION) is not None:
+        return 0.0
+    return float(release.card.get("population_deviation", 0.0))
+
+
+def _number_of_rows(release: Release, population: float, note: str) -> Estimate:
+    """How many rows there are, with the noise of their own count."""
+    noise = _population_noise(release)
+    if not noise:
+        note = note or _no_error(release)
+        return Estimate(population, None, population, note, support=MEASURED)
+    span = Symmetric(population, noise, KNOWN_LAW, lowest=0.0)
+    return Estimate(population, noise, population, note, span, MEASURED)
+
+
+def _ends(release: Release, name: str) -> tuple[float, float]:
+    """Between which numbers the values of a column lie, as its schema states; of truths 0 and 1."""
+    column = one_column(release, name)
+    if not column.is_numeric:
+        return 0.0, 1.0
+    return float(column.low), float(column.high)
+
+
 def _no_error(release: Release) -> str:
     """Why the population, by itself, has no standard error."""
     if (release.card.get(RETARGETED) or {}).get(POPULATION) is not None:
@@ -276,7 +309,8 @@ def _hidden(release: Release, name: str, found: Numbers, design: Design) -> str:
     ):
         part = float(amounts[beyond].sum()) / whole if whole > 0 else 0.0
         if part >= LARGE_PART and found.scale.kind == "number":
-            said.append(f"about {part:.0%} of it lies {side} {end:,.6g}")
+            # Just above an atom of zero is above zero.
+            said.append(f"about {part:.0%} of it lies {side} {round(end, 12):,.6g}")
     return f"{' and '.join(said)}, where noise hides how many rows there are" if said else ""
 
 

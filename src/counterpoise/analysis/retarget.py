@@ -24,7 +24,7 @@ from counterpoise.analysis.raked import MARGINS, Raking, Weighed, empty_like, ra
 from counterpoise.analysis.stated_margins import read_margins
 from counterpoise.arguments import real_number, seed_or_none
 from counterpoise.bundle.assemble import derived_seed, judgement
-from counterpoise.bundle.card import RETARGETED
+from counterpoise.bundle.card import PRICE, RETARGETED
 from counterpoise.bundle.rules import MOST_PEOPLE, refused
 from counterpoise.bundle.weight_columns import WEIGHT
 from counterpoise.errors import AnalysisError
@@ -248,7 +248,9 @@ def _with_weights(
         "replicates_lent": found.lent,
         "steps": [*earlier["steps"], *steps],
     }
-    card = card | judgement(made, weights, judged, also) | {RETARGETED: retargeted}
+    # The price was that of another population.
+    again = {RETARGETED: retargeted, PRICE: None}
+    card = card | judgement(made, weights, judged, also) | again
     models = release.models
     if problems:
         card, models = card | {"model": {"saved": False, "reason": problems[0]}}, None

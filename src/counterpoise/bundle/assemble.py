@@ -14,6 +14,7 @@ import pandas as pd
 from counterpoise.arguments import real_number, seed_or_none, whole_number
 from counterpoise.bundle.card import (
     CHOSEN_FROM,
+    PRICE,
     describe_replicates,
     with_replaced_weights,
     without_sums,
@@ -305,7 +306,7 @@ def reweighted(
         | judgement(made | {"reweighted": True}, found, judged)
         | without_sums(release.card)
         | with_replaced_weights(release.card)
-        | {"model": {"saved": False, "reason": "its weights were replaced"}}
+        | {"model": {"saved": False, "reason": "its weights were replaced"}, PRICE: None}
     )
     table = release.table.assign(**{WEIGHT: normalised})
     return replace(release, table=table, card=card, replicates=columns, accepted=False, models=None)

@@ -20,6 +20,8 @@ BOUNDED, PROMISED = "bounded", "promised"
 # Which request and which run made a release in a working folder, both as what tells them apart.
 MADE_BY = "made_by"
 # How many rows were drawn, where those of the release were chosen from them by weight.
+# How many times wider intervals are than those of the private table, by kind of question.
+PRICE = "price"
 CHOSEN_FROM = "chosen_from"
 
 _LIBRARIES = ("numpy", "scipy", "pandas", "duckdb", "opendp", "dp-accounting")

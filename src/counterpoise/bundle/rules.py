@@ -153,6 +153,8 @@ CARD: Mapping[str, Rule] = {
     "chosen_from": whole(1).if_any(),
     "population": number(0, MOST_PEOPLE).or_null(),
     "population_is_public": TRUTH,
+    # The deviation of the noise in it, where that is known.
+    "population_deviation": number(0, MOST_PEOPLE).if_any(),
     "seeded": TRUTH,
     # Whether persons were bounded, or nobody is to have more rows; an earlier version did not say.
     "person": one_of(BOUNDED, PROMISED).if_any(),
@@ -181,6 +183,13 @@ CARD: Mapping[str, Rule] = {
     "retargeted.effective_part": FRACTION,
     "retargeted.replicates_lent": whole(0),
     "retargeted.steps": LIST,
+    # How many times wider intervals are than those of the private table, by kind of question.
+    "price": OBJECT.or_null().if_any(),
+    "price.columns": number(0).if_any(),
+    "price.groups": number(0).if_any(),
+    "price.relations": number(0).if_any(),
+    "price.overall": number(0),
+    "price.level": one_of("fine", "wide", "worth little"),
     "rows": whole(0),
     "replicates": OBJECT.or_null(),
     "replicates.count": whole(1),

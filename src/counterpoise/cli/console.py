@@ -145,6 +145,14 @@ def verdict_line(card: Mapping[str, Any]) -> str:
     return visible(f"weights: {verdict['level']}" + (f" ({said})" if said else ""))
 
 
+def price_line(card: Mapping[str, Any]) -> str:
+    """What privacy costs in the width of intervals, as one line; nothing where it is unknown."""
+    from counterpoise.analysis.price import said
+
+    found = said(card)
+    return f"intervals: {found}" if found else "intervals: nothing says how wide privacy made them"
+
+
 def _rows(
     found: Estimate | Estimates, heading: str
 ) -> tuple[tuple[str, ...], Sequence[tuple[tuple[Any, ...], Estimate]]]:

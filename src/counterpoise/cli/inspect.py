@@ -35,7 +35,7 @@ def _lines(release: Release, folder: Path, all_looks: bool) -> list[str]:
     from counterpoise.analysis.retarget import described
     from counterpoise.analysis.text import aligned
     from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED, rows_counted
-    from counterpoise.cli.console import verdict_line
+    from counterpoise.cli.console import price_line, verdict_line
     from counterpoise.cli.summary import ledger_summary, places
 
     card, rows = release.card, release.rows
@@ -66,6 +66,7 @@ def _lines(release: Release, folder: Path, all_looks: bool) -> list[str]:
     return [
         repr(release).strip("<>"),
         verdict_line(card),
+        price_line(card),
         aligned(facts, 2),
         "",
         str(release.ledger) if all_looks else ledger_summary(release.ledger),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from counterpoise.cli.console import echo, echo_json, verdict_line
+from counterpoise.cli.console import echo, echo_json, price_line, verdict_line
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -26,6 +26,7 @@ def show_release(made: Release, folder: Path, as_json: bool, quiet: bool) -> Non
             many = "" if population is None else f", about {population:,.0f} in all"
             echo(f"rows: every number is {counted}{many}")
         echo(verdict_line(made.card))
+        echo(price_line(made.card))
         echo(places(folder))
 
 

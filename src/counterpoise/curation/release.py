@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import counterpoise
+from counterpoise.analysis.price import with_price
 from counterpoise.arguments import seed_or_none, whole_number
 from counterpoise.bundle.assemble import assemble, assemble_in_parts, derived_seed, draw_part
 from counterpoise.bundle.card import describe, versions
@@ -39,7 +40,7 @@ from counterpoise.curation.weights_share import why_split
 from counterpoise.curation.work import Work, is_begun, open_work
 from counterpoise.disk import as_path
 from counterpoise.formulas.questions import Question
-from counterpoise.synthesizers import SYNTHESIZERS, Synthesizer
+from counterpoise.synthesizers import SYNTHESIZERS, Model, Synthesizer
 from counterpoise.synthesizers.obedience import draw
 from counterpoise.synthesizers.progress import watched
 from counterpoise.vault import REPLACE, Account, Budget, seal
@@ -181,6 +182,7 @@ def carry_out(
         **described_questions(plan, weight_model),
         "population": float(model.rows),
         "population_is_public": plan.budget.neighbours is REPLACE,
+        **_population_noise(plan, model),
         "seeded": seed is not None,
         **people,
         **kept.described,
@@ -209,5 +211,13 @@ def carry_out(
     else:
         part, chosen = balanced_part(pool, released.modelled, weight_model, rows, sampling_seed)
         made = assemble(part, released, card, weight_model, kept=chosen, **with_all)
+    made = with_price(made)
     said("done", 1.0)
     return made
+
+
+def _population_noise(plan: Plan, model: Model) -> dict[str, float]:
+    """The card's line on the noise of the number of rows, where the model's answers tell it."""
+    found = getattr(model, "rows_deviation", None)
+    is_public = plan.budget.neighbours is REPLACE
+    return {} if is_public or found is None else {"population_deviation": float(found)}

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 import counterpoise
+from counterpoise.analysis.price import with_price
 from counterpoise.arguments import seed_or_none, whole_number
 from counterpoise.bundle.assemble import assemble, derived_seed
 from counterpoise.bundle.card import COVERS_WEIGHTS, describe, versions
@@ -177,6 +178,7 @@ def _run(
         work=kept.folder,
         seed=derived_seed(sampling_seed, 1),
     )
+    made = with_price(made)
     said("done", 1.0)
     return made
 

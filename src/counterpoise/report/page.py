@@ -15,6 +15,7 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from counterpoise.analysis.price import said
 from counterpoise.analysis.retarget import described, margin_lines
 from counterpoise.analysis.support import IMPLIED, MEASURED, NEVER, UNKNOWN
 from counterpoise.analysis.text import show_range
@@ -106,6 +107,7 @@ def release_page(release: Release) -> str:
         snippets=Snippets(release.schema.plain, count, release.replicate_part),
         card=release.card,
         target=_target(release),
+        price=said(release.card),
     )
     return visible(page, lines=True)
 

@@ -5,6 +5,7 @@ of each other. It keeps every column's distribution and nothing else. Charge: on
 over d marginals, D2 = sqrt(d) (discrete Laplace, D1 = d, for a pure budget).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -57,6 +58,11 @@ class IndependentModel:
     def probabilities(self) -> tuple[np.ndarray, ...]:
         """One probability vector a column."""
         return tuple(_probabilities(counts) for counts in self.counts)
+
+    @property
+    def rows_deviation(self) -> float:
+        """The deviation of the noise in `rows`, where they are not public; see `pooled_rows`."""
+        return self.deviation / math.sqrt(sum(1 / len(counts) for counts in self.counts))
 
     @property
     def measured_columns(self) -> tuple[tuple[str, ...], ...]:

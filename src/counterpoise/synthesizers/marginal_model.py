@@ -64,6 +64,11 @@ class MarginalModel:
         return max(1, round(self.graph.total))
 
     @property
+    def rows_deviation(self) -> float | None:
+        """The deviation of the noise in `rows`, where they are not public."""
+        return self._standard_error(())
+
+    @property
     def measured_columns(self) -> tuple[tuple[str, ...], ...]:
         """The sets of columns whose counts were measured."""
         return tuple(measurement.columns for measurement in self.measured)
