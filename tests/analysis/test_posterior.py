@@ -13,6 +13,7 @@ from scipy.special import expit
 
 import counterpoise as cp
 from counterpoise.analysis import posterior as module
+from counterpoise.analysis.coefficients import DEVIATION
 from counterpoise.analysis.posterior import Prior, spread
 from counterpoise.analysis.posterior_density import (
     Task,
@@ -455,7 +456,7 @@ def test_a_parameter_that_nothing_measured_is_as_wide_as_its_prior(release):
         "ward[T.medicine]": "never",
     }
     assert set(known["support"]) == {"measured"}
-    wide = np.hypot(known["deviation"]["ward[T.medicine]"], 1.0)
+    wide = np.hypot(known["deviation"]["ward[T.medicine]"], DEVIATION)
     assert found["deviation"]["ward[T.medicine]"] == pytest.approx(wide, rel=0.1)
     assert found["mean"]["age"] == pytest.approx(known["mean"]["age"], abs=0.01)
     assert "! never measured" in str(made.posterior(formula, replicates=False, **QUICK))

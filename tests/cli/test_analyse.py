@@ -169,7 +169,7 @@ def test_estimates_that_nothing_measured_are_marked(tmp_path):
     assert said[-1].startswith("never measured:")
     formula = "age ~ sex"
     assert "deviation of 0.75 a step" in run("analyse", out, "glm", formula)
-    _, wide = values(out, "glm", formula, "--prior-deviation", 2)
+    _, wide = values(out, "glm", formula, "--prior-deviation", 1.5)
     _, usual = values(out, "glm", formula)
     assert 1.9 < wide["standard_error"] / usual["standard_error"] < 2.1
     assert "takes no --prior-deviation" in run(

@@ -71,7 +71,7 @@ def _complete_column(context: click.Context, parameter: click.Parameter, begun: 
     shell_complete=_complete_column,
     help="One estimate a group; may be repeated.",
 )
-@click.option("--category", help="Of which category a total or a proportion is.")
+@click.option("--category", help="Of a total or a proportion.")
 @click.option(
     "--at", type=float, metavar="SHARE", help="Which quantile. [default: 0.5, the median]"
 )
@@ -105,11 +105,9 @@ def _complete_column(context: click.Context, parameter: click.Parameter, begun: 
     metavar="RUNS",
     help="Take off the bias that so many runs on the release's own rows show, such as 10; slow.",
 )
-@click.option("--seed", type=int, help="Of the rehearsals, so that they can be repeated.")
+@click.option("--seed", type=int, help="Of the rehearsals, to repeat them.")
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
-@click.option(
-    "--simultaneous", is_flag=True, help="Intervals of several estimates that all hold together."
-)
+@click.option("--simultaneous", is_flag=True, help="Intervals that hold all together.")
 @click.option("--unweighted", is_flag=True, help="Leave the weights out.")
 @click.option("--use-weights", is_flag=True, help="Use them whatever the verdict on them.")
 @click.option("--json", "as_json", is_flag=True, help="Print the estimates as JSON.")

@@ -23,7 +23,7 @@ count for the number of rows where that is private.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ from counterpoise.weights.protocol import (
     pay_for_total,
 )
 from counterpoise.weights.row_blocks import FeatureRows
-from counterpoise.weights.shrinkage import Shrinkage, shrink
+from counterpoise.weights.shrinkage import Shrinkage, normal_density, shrink
 from counterpoise.weights.standardise import PRIORITY, Standardised
 from counterpoise.weights.whitening import Whitening
 
@@ -214,7 +214,7 @@ def _shrink(
     differences: np.ndarray, noise: np.ndarray, plausible: np.ndarray, blocks: np.ndarray
 ) -> Shrinkage:
     """Empirical Bayes, block by block."""
-    found = Shrinkage(np.zeros(len(noise)), np.zeros(len(noise)))
+    found = Shrinkage(*np.zeros((3, len(noise))))
     for block in np.unique(blocks):
         chosen = blocks == block
         part = shrink(differences[chosen], noise[chosen], plausible[chosen])
@@ -222,8 +222,11 @@ def _shrink(
             # Few differences, and all of them wanted: never taken for smaller than this.
             wide = np.minimum(plausible[chosen], LIKELY_DIFFERENCE**2)
             trust = np.maximum(part.trust, wide / (wide + noise[chosen]))
-            part = Shrinkage(trust, np.maximum(part.variance, noise[chosen] * trust))
+            part = replace(
+                part, trust=trust, variance=np.maximum(part.variance, noise[chosen] * trust)
+            )
         found.trust[chosen], found.variance[chosen] = part.trust, part.variance
+        found.density[chosen] = part.density
     return found
 
 
@@ -252,16 +255,20 @@ def _doubt(
     T S is less than one alone leaves. But that prior is of the block: the few differences that are
     large among many that are not, which are those that somebody asks about, are shrunk with the
     rest. Under a prior as wide as a difference may well be, the shrunken one T d misses by
-    W S + ((W - T) d)^2, with W d what would then be believed; the larger one of the two is taken.
-    Where less is plausible, because few rows carry a coordinate or the synthesizer knows it, the
-    prior is the narrower; what the synthesizer's own noise may have done is in the base weights of
+    W S + ((W - T) d)^2, with W d what would then be believed. Before d is seen either prior is as
+    likely as the other; each counts by what it makes of d (Bayesian model averaging). Where less
+    is plausible, because few rows carry a coordinate or the synthesizer knows it, the wide prior is
+    the narrower; what the synthesizer's own noise may have done is in the base weights of
     replicates.
     """
     alone = np.diag(noise) * found.trust
     fitted = found.variance - alone + np.diag(trust @ noise)
-    wider = _joint_trust(LIKELY_DIFFERENCE**2 * np.minimum(plausible, 1), noise)
+    likely = LIKELY_DIFFERENCE**2 * np.minimum(plausible, 1)
+    wider = _joint_trust(likely, noise)
     wide = np.diag(wider @ noise) + ((wider - trust) @ differences) ** 2
-    return np.maximum(fitted, wide)
+    density = normal_density(differences, likely + np.diag(noise))
+    chance = density / (density + found.density)
+    return fitted + chance * np.maximum(wide - fitted, 0)
 
 
 def _deviation(answer: NoisySums) -> float:

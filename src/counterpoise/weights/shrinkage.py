@@ -9,6 +9,7 @@ while one that stands out of many small ones is left as it is.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,7 @@ class Shrinkage:
 
     trust: np.ndarray  # the part of it that is believed, from 0 to 1
     variance: np.ndarray  # of the true difference, after all
+    density: np.ndarray  # of what was measured, under the fitted law
 
 
 def shrink(
@@ -43,19 +45,21 @@ def shrink(
     (True, True)
     """
     if len(differences) == 0:
-        return Shrinkage(np.empty(0), np.empty(0))
+        return Shrinkage(np.empty(0), np.empty(0), np.empty(0))
     # What has no noise is believed; a variance too small to divide by has as good as none.
     noise = np.maximum(noise, np.finfo(float).tiny * 1e6)
     least = float(noise.min())
     most = min(max(2 * float((differences**2 - noise).max()), least), float(np.max(largest)))
     if most <= 0:
-        return Shrinkage(np.zeros(len(noise)), np.zeros(len(noise)))
+        nothing = np.zeros(len(noise))
+        return Shrinkage(nothing, nothing, normal_density(differences, noise))
     widths = np.concatenate([[0.0], np.geomspace(min(least, most) / 10, most, WIDTHS)])
     prior = np.minimum(widths[:, None], largest)
     variances = prior + noise
     # N(d_j; 0, a_k + s_j), up to a factor a column
     likelihood = -0.5 * (np.log(variances) + differences**2 / variances)
-    likelihood = np.exp(likelihood - likelihood.max(axis=0))
+    highest = likelihood.max(axis=0)
+    likelihood = np.exp(likelihood - highest)
     proportions = np.full(len(prior), 1 / len(prior))
     for _ in range(STEPS):  # expectation and maximisation
         belief = proportions[:, None] * likelihood
@@ -66,9 +70,17 @@ def shrink(
         if changed < 1e-7:
             break
     belief = proportions[:, None] * likelihood
-    belief /= belief.sum(axis=0)
+    density = belief.sum(axis=0)
+    belief /= density
+    density *= np.exp(np.maximum(highest, -700.0)) / math.sqrt(2 * math.pi)
     # Under width k: E[x | d] = d a_k / (a_k + s), and Var[x | d] = s a_k / (a_k + s)
     parts = prior / variances
     believed = (belief * parts).sum(axis=0)
     between = differences**2 * ((belief * parts**2).sum(axis=0) - believed**2)
-    return Shrinkage(believed, noise * believed + np.maximum(between, 0))
+    return Shrinkage(believed, noise * believed + np.maximum(between, 0), density)
+
+
+def normal_density(values: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """N(x; 0, v), never so small that it is none."""
+    logs = -0.5 * (np.log(2 * math.pi * variances) + values**2 / variances)
+    return np.asarray(np.exp(np.maximum(logs, -700.0)))
