@@ -277,6 +277,17 @@ def test_quantiles_of_dates_and_ordinal_categories_are_values_of_the_column():
     assert isinstance(release.quantile("age").value, int)
 
 
+def test_a_quantile_at_the_largest_value_has_an_interval():
+    values = np.repeat([1, 5], [70, 30])
+    table = pd.DataFrame({"x": values, "weight": 1.0})
+    replicates = np.random.default_rng(0).gamma(4.0, size=(100, 40))
+    schema = cp.Schema([cp.Column.integer("x", 0, 9)])
+    release = cp.Release(table, schema, {}, replicates / replicates.mean(axis=0))
+    assert release.quantile("x", 0.9).interval() == (5, 5)
+    # At 72% the share below five decides, of which replicates make more or less than 72.
+    assert release.quantile("x", 0.72).interval() == (1, 5)
+
+
 def test_the_interval_of_a_quantile_is_woodruffs():
     release = make_release()
     found = release.quantile("age", 0.5)

@@ -110,16 +110,19 @@ def _quantiles(
         _own_quantile(design.weights, found.values, _ranked(found, grouped, place), q)
         for place in range(len(grouped.labels))
     ]
-    # F(theta) = sum_i w_i 1[x_i <= theta] / sum_i w_i, with every replicate
+    # F(theta) = sum_i w_i 1[x_i <= theta] / sum_i w_i, with every replicate, and F just below it:
+    # at the largest value F is one whatever the weights are.
     at = np.array([np.nan if each is None else each.value for each in own])
     upto = np.append(at, np.nan)[grouped.members]
     lines = [
-        grouped.lines((found.present & (found.values <= upto)).astype(float)),
-        grouped.lines(found.present.astype(float)),
+        grouped.lines((found.present & chosen).astype(float))
+        for chosen in (found.values <= upto, found.values < upto, found.present)
     ]
-    shares = np.full((len(own), 2), np.nan)
+    errors = np.full((len(own), 2), np.nan)
     if design.count:
-        shares = design.whole_way(ratio(*design.several_sums(*lines)))
+        *parts, whole = design.several_sums(*lines)
+        shares = [design.whole_way(ratio(part, whole)) for part in parts]
+        errors = np.stack([standard_errors(each) for each in shares], axis=-1)
     members = []
     for place, each in enumerate(own):
         if each is None:
@@ -129,7 +132,7 @@ def _quantiles(
         if each.cumulative is None:
             members.append(Estimate(None, None, plain, EMPTY))
             continue
-        value, error = _value(column, each.value), float(standard_errors(shares[place]))
+        value, error = _value(column, each.value), float(errors[place].max())
         if not design.count:
             members.append(Estimate(value, None, plain, NO_REPLICATES))
         elif not error > SAME:
