@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from counterpoise.schema import Column, NoisyCells, denoised, fine_grid
-from counterpoise.schema.tails import tail, unlocated
+from counterpoise.schema.tails import _masses, tail, unlocated
 
 DEVIATION = 45.0
 
@@ -108,6 +108,26 @@ def test_where_nothing_but_zeros_stands_a_mean_is_never_certain():
     found = [described(ZEROS, values, seed)[2] for seed in range(5)]
     assert all(each.errors[1:].any() for each in found)
     assert all(each.rows[0] > 4800 for each in found)
+
+
+@pytest.mark.parametrize("missing", [-150.0, 0.0, 40.0, 400.0])
+def test_the_mass_of_a_bump_has_the_law_that_integration_gives(missing):
+    precision, along = np.array([0.002, 0.0005, 0.01]), np.array([0.3, -0.05, 0.6])
+    chances, first, second = _masses(precision, along, missing, 60.0, 4.0)
+    expected = []
+    for p, a in zip(precision, along, strict=True):
+        highest = max(4.0 / np.sqrt(p), missing + 240.0)
+        masses = np.linspace(0, highest, 200_001)
+        # exp(-(M^2 q'Pq - 2 M q'Py) / 2) N(M; M0, e0^2), over that of no mass at all
+        logs = a * masses - p * masses**2 / 2 + (2 * missing * masses - masses**2) / (2 * 60.0**2)
+        law = np.exp(logs)
+        whole = np.trapezoid(law, masses)
+        means = [np.trapezoid(law * masses**power, masses) / whole for power in (1, 2)]
+        expected.append((whole / highest, *means))
+    evidence, means, squares = np.transpose(expected)
+    assert chances == pytest.approx(evidence / (evidence.sum() + 3), rel=1e-4)
+    assert first == pytest.approx(means, rel=1e-4)
+    assert second == pytest.approx(squares, rel=1e-4)
 
 
 def test_rows_that_nothing_located_are_put_where_the_counts_have_more():

@@ -118,62 +118,77 @@ def unlocated(
     if not len(cells):
         return None
     middles, sizes, side = ((near + far) / 2)[cells], (far - near)[cells], side[cells]
-    profiles = []
-    for sign in np.unique(side).tolist():
-        own = np.where(side == sign, sizes, 0.0)
-        centres = np.arange(middles[own > 0].min(), middles[own > 0].max() + 1e-9, BUMPS_APART)
-        for width in BUMP_WIDTHS:
-            bumps = own * np.exp(-((middles - centres[:, None]) ** 2) / (2 * width**2))
-            profiles.append(bumps / np.maximum(bumps.sum(axis=1, keepdims=True), 1e-300))
-    bumps = np.concatenate(profiles)
-    left = answer.counts - rows
-    weights, groups = 1 / answer.variances[cells], answer.groups[cells]
-
-    def in_groups(values: np.ndarray) -> np.ndarray:
-        totals = np.zeros((len(values), len(answer.known)))
-        np.add.at(totals.T, groups, values.T)
-        return np.asarray(totals)
-
-    # q'Pq and q'Py, of cells and of the groups that they are in
-    sums, held = in_groups(bumps), np.bincount(answer.groups, left, len(answer.known))
-    precision = bumps**2 @ weights + sums**2 @ answer.known
-    along = bumps @ (weights * left[cells]) + sums @ (answer.known * held)
-    rows_missing, error = missing
-    highest = np.maximum(most / np.sqrt(precision), rows_missing + most * error)
-    variance = 1 / (precision + error**-2)
-    mean = variance * (along + rows_missing / error**2)
-    deviation = np.sqrt(variance)
-    low, high = -mean / deviation, (highest - mean) / deviation
-    # The mass of the normal law within [0, H]; far out the two ends are told apart by their logs.
-    flip = low > 0
-    within = np.where(flip, log_ndtr(-low), log_ndtr(high))
-    less = np.where(flip, log_ndtr(-high), log_ndtr(low))
-    within = within + np.log1p(-np.exp(np.minimum(less - within, -1e-12)))
-    likelihood = mean**2 / (2 * variance) + within + np.log(deviation / highest)
-    # None at all is as likely, before, as all bumps together.
-    chances = np.append(np.exp(likelihood - likelihood.max()) / len(bumps), 0.0)
-    chances[-1] = math.exp(min(-float(likelihood.max()) - 0.5 * math.log(2 * math.pi), 700.0))
-    chances /= chances.sum()
-    # Mean and second moment of the normal law within [0, H]
-    scale = np.exp(-within - 0.5 * math.log(2 * math.pi))
-    at_low, at_high = np.exp(-(low**2) / 2) * scale, np.exp(-(high**2) / 2) * scale
-    first = mean + deviation * (at_low - at_high)
-    spread = 1 + low * at_low - high * at_high - (at_low - at_high) ** 2
-    second = first**2 + variance * np.maximum(spread, 0.0)
-    first, second = np.clip(first, 0.0, highest), np.clip(second, 0.0, highest**2)
-    found = (chances[:-1] * first) @ bumps
-    made = np.zeros(len(rows))
+    bumps = _bumps(middles, sizes, side)
+    precision, along = _projected(answer, answer.counts - rows, cells, bumps)
+    chances, first, second = _masses(precision, along, *missing, most)
+    found = (chances * first) @ bumps
+    made, pieces, errors = np.zeros(len(rows)), np.full(len(rows), -1), np.zeros(len(rows))
     made[cells] = found
-    pieces, errors = np.full(len(rows), -1), np.zeros(len(rows))
     # A piece for each step: what is known of where the rows are is hardly finer.
     number = np.floor(middles) * 3 + side
     for each in np.unique(number).tolist():
         there = number == each
         begin = int(cells[there][0])
         pieces[cells[there]] = begin
-        squares = (chances[:-1] * second) @ bumps[:, there].sum(axis=1) ** 2
-        errors[begin] = math.sqrt(max(float(squares) - float(found[there].sum()) ** 2, 0.0))
+        square = (chances * second) @ bumps[:, there].sum(axis=1) ** 2
+        errors[begin] = math.sqrt(max(float(square) - float(found[there].sum()) ** 2, 0.0))
     return Unlocated(made, pieces, errors)
+
+
+def _bumps(middles: np.ndarray, sizes: np.ndarray, side: np.ndarray) -> np.ndarray:
+    """Bumps of one row each on either side of zero, a line a bump: of all places and widths."""
+    found = []
+    for sign in np.unique(side).tolist():
+        own = np.where(side == sign, sizes, 0.0)
+        places = middles[own > 0]
+        centres = np.arange(places.min(), places.max() + 1e-9, BUMPS_APART)
+        for width in BUMP_WIDTHS:
+            bumps = own * np.exp(-((middles - centres[:, None]) ** 2) / (2 * width**2))
+            found.append(bumps / np.maximum(bumps.sum(axis=1, keepdims=True), 1e-300))
+    return np.concatenate(found)
+
+
+def _projected(
+    answer: NoisyCells, left: np.ndarray, cells: np.ndarray, bumps: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """q'Pq and q'Py of every bump q, P the precision of cells and of the groups that they are in.
+
+    `left` is what the counts of all cells hold beside what stands.
+    """
+    weights, groups = 1 / answer.variances[cells], answer.groups[cells]
+    sums = np.zeros((len(bumps), len(answer.known)))
+    np.add.at(sums.T, groups, bumps.T)
+    held = np.bincount(answer.groups, left, len(answer.known))
+    precision = bumps**2 @ weights + sums**2 @ answer.known
+    return precision, bumps @ (weights * left[cells]) + sums @ (answer.known * held)
+
+
+def _masses(
+    precision: np.ndarray, along: np.ndarray, missing: float, error: float, most: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How likely each bump is, and the mean and the mean square of its mass M.
+
+    M ~ N(m, v) within [0, H]. Before, none at all is as likely as all bumps together.
+    """
+    highest = np.maximum(most / np.sqrt(precision), missing + most * error)
+    variance = 1 / (precision + error**-2)
+    mean, deviation = variance * (along + missing / error**2), np.sqrt(variance)
+    low, high = -mean / deviation, (highest - mean) / deviation
+    # The normal law within [0, H]: far out its ends are told apart by the logs of the near side.
+    flip = low > 0
+    within = np.where(flip, log_ndtr(-low), log_ndtr(high))
+    less = np.where(flip, log_ndtr(-high), log_ndtr(low))
+    within = within + np.log1p(-np.exp(np.minimum(less - within, -1e-12)))
+    likelihood = mean**2 / (2 * variance) + within + np.log(deviation / highest)
+    chances = np.exp(likelihood - likelihood.max()) / len(likelihood)
+    none = math.exp(min(-float(likelihood.max()) - 0.5 * math.log(2 * math.pi), 700.0))
+    scale = np.exp(-within - 0.5 * math.log(2 * math.pi))
+    at_low, at_high = np.exp(-(low**2) / 2) * scale, np.exp(-(high**2) / 2) * scale
+    first = mean + deviation * (at_low - at_high)
+    spread = 1 + low * at_low - high * at_high - (at_low - at_high) ** 2
+    second = first**2 + variance * np.maximum(spread, 0.0)
+    first, second = np.clip(first, 0.0, highest), np.clip(second, 0.0, highest**2)
+    return chances / (chances.sum() + none), first, second
 
 
 def _ends_in_steps(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
