@@ -68,6 +68,7 @@ def test_the_curators_tutorial_runs_in_the_shell(workplace, capsys):
     made_there = {}
     exec(practice.replace("Path(workspace.name)", 'Path(".")'), made_there)
     made_there["workspace"].cleanup()
+    Path("patients.json").unlink()  # of the other pages: here it is drafted
     made = pd.DataFrame({"smoker": [True, False] * 500, "systolic": np.linspace(80, 200, 1000)})
     made.to_csv("other_tool.csv", index=False)
     calls = documented("docs/curator.md")

@@ -591,3 +591,28 @@ class TestReading:
         run("schema", draft, "--accept", "ill", "-o", tmp_path / "sub" / "moved.json")
         moved = json.loads((tmp_path / "sub" / "moved.json").read_text())
         assert moved["table"] == os.path.join("..", "t.csv")
+
+
+def test_a_draft_never_replaces_a_schema_that_is_there(tmp_path):
+    (tmp_path / "table.csv").write_text("age,ill\n31.5,yes\n40.25,no\n", encoding="utf-8")
+    draft = tmp_path / "draft.json"
+    run("schema", tmp_path / "table.csv", "-o", draft)
+    run("schema", "set", draft, "age", "--maximum", 99)
+    reviewed = draft.read_text(encoding="utf-8")
+    with pytest.raises(cp.CounterpoiseError, match=r"may hold what was stated.*--overwrite"):
+        run("schema", tmp_path / "table.csv", "-o", draft)
+    assert draft.read_text(encoding="utf-8") == reviewed
+    run("schema", tmp_path / "table.csv", "-o", draft, "--overwrite")
+    assert draft.read_text(encoding="utf-8") != reviewed
+
+
+def test_fractions_that_are_cut_and_values_that_go_to_other_are_said(tmp_path):
+    rows = "income,race\n1.5,White\n2.25,Black\n3,White\n"
+    (tmp_path / "table.csv").write_text(rows, encoding="utf-8")
+    draft = tmp_path / "draft.json"
+    run("schema", tmp_path / "table.csv", "-o", draft)
+    said = run("schema", "set", draft, "income", "--type", "integer")
+    assert "2 of 3 rows are fractions, which are cut down to whole numbers" in said
+    assert "nulls" not in said.split("written")[0]
+    said = run("schema", "set", draft, "race", "--categories", "white,black,o", "--other", "o")
+    assert "3 of 3 rows are not listed, and taken for 'o'" in said

@@ -38,6 +38,7 @@ drafting_options = many(
 @click.option("--accept", multiple=True, metavar="COLUMN[.KEY]", help="Confirm as public.")
 @click.option("--pay", multiple=True, metavar="COLUMN[.KEY]", help="Let the budget estimate it.")
 @drafting_options
+@click.option("--overwrite", is_flag=True, help="Draft anew over a schema that is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the schema as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def command(
@@ -50,6 +51,7 @@ def command(
     encoding: str | None,
     missing: tuple[str, ...],
     keep: tuple[str, ...],
+    overwrite: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -69,6 +71,11 @@ def command(
     if out is not None:
         _check_target(out, source)
     is_schema = source.suffix == ".json"
+    if out is not None and not is_schema and out.exists() and not overwrite:
+        raise SchemaError(
+            f"{out} is there, and may hold what was stated and confirmed; write the draft to "
+            "another place, or draft it anew with --overwrite"
+        )
     if is_schema:
         if separator or decimal or encoding or missing or keep:
             raise click.UsageError("how to read a table is stated when a schema is drafted from it")

@@ -160,7 +160,8 @@ def _looked_up(
         return schema, said if is_of_type else ""
     words = schema.words_for_null(column)
     found = on_reading(column, rows[name], words)
-    if found is not None and not column.nullable and ("required", "data") in column.sources:
+    has_nulls = found is not None and found.verb is not None
+    if has_nulls and not column.nullable and ("required", "data") in column.sources:
         column = replace(column, nullable=True)
         schema, found = schema.replace(column), on_reading(column, rows[name], words)
     if found is None:

@@ -88,14 +88,21 @@ def on_reading(column: Column, values: pd.Series, missing: tuple[str, ...]) -> A
     found = unread_rows(column, values, missing)
     kind = "time" if column.spelling.clock is not None else column.kind
     what = column.category_type or {"continuous": "number"}.get(kind, kind)
+    is_other = column.other is not None
+    unlisted = 0 if is_other else found.unlisted
     parts = [
         (found.unreadable, f"cannot be read as {what}"),
-        (found.unlisted, "is not listed" if found.unlisted == 1 else "are not listed"),
+        (unlisted, "is not listed" if unlisted == 1 else "are not listed"),
         (found.nulls * (not column.nullable), "is null" if found.nulls == 1 else "are null"),
     ]
     said = [f"{count:,} {why}" for count, why in parts if count]
     if not said:
-        return None
+        kept = [
+            (is_other and found.unlisted, f"not listed, and taken for {column.other!r}"),
+            (found.cut, "fractions, which are cut down to whole numbers"),
+        ]
+        told = [f"{count:,} of {found.rows:,} rows are {why}" for count, why in kept if count]
+        return Advice(column.name, " and ".join(told)) if told else None
     said[0] = said[0].replace(" ", f" of {found.rows:,} rows ", 1)
     matter = " and ".join(said)
     if column.nullable:

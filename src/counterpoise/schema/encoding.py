@@ -109,8 +109,9 @@ class Unread:
 
     rows: int
     unreadable: int  # there is a value, and the type of the column cannot read it
-    unlisted: int  # it can be read, and is no category of the column, which has no other
+    unlisted: int  # it can be read, and is no category of the column
     nulls: int
+    cut: int = 0  # it is a fraction, and the column is of whole numbers
 
 
 def unread_rows(
@@ -125,17 +126,29 @@ def unread_rows(
     words = missing_values if spelling.missing_values is None else spelling.missing_values
     is_number = column.kind in _NUMBER_KINDS and is_number_like(values) and spelling.clock is None
     if is_number or (column.kind in _TICKS and is_moment_like(values)):
-        return Unread(len(values), 0, 0, int(nulls_of(values).sum()))
+        cut = _fractions(read_numbers(values)) if column.kind == "integer" else 0
+        return Unread(len(values), 0, 0, int(nulls_of(values).sum()), cut)
     nulls = distinct_texts(values, words)[0] < 0
     read = pd.Series(read_texts(column, values, words), dtype=object)
     is_read = read.notna().to_numpy()
     unlisted = np.zeros(len(values), dtype=bool)
-    if column.categories is not None and column.other is None:
+    cut = 0
+    if column.kind == "integer" and spelling.clock is None:
+        real = Column.continuous(column.name, spelling=spelling)
+        cut = _fractions(pd.to_numeric(read_texts(real, values, words), errors="coerce"))
+    if column.categories is not None:
         is_text = column.category_type == "string"
         members = [str(each if is_text else int(each)) for each in column.categories]
         unlisted = is_read & ~read.isin(members).to_numpy()
     unreadable = ~is_read & ~nulls
-    return Unread(len(values), int(unreadable.sum()), int(unlisted.sum()), int(nulls.sum()))
+    return Unread(len(values), int(unreadable.sum()), int(unlisted.sum()), int(nulls.sum()), cut)
+
+
+def _fractions(numbers: np.ndarray) -> int:
+    """How many numbers are not whole; what is none is not counted."""
+    found = np.asarray(numbers, dtype=float)
+    found = found[np.isfinite(found)]
+    return int((found != np.floor(found)).sum())
 
 
 def _truth_of(column: Column, is_text: bool) -> tuple[str, str]:
