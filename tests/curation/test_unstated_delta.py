@@ -69,3 +69,12 @@ def test_the_command_line_says_it_once_and_not_when_it_is_quiet(tmp_path):
             assert run(*command, *asked, *options).count("note: delta is 0") == 1
             for silent in ("--quiet", "--delta=0"):
                 assert "delta is 0" not in run(*command, *asked, *options, *again, silent)
+
+
+@pytest.mark.parametrize("made", [release, weigh])
+def test_a_delta_that_protects_nobody_is_said_to(made):
+    with pytest.warns(cp.CounterpoiseWarning, match="whoever publishes each row with that chance"):
+        made(delta=0.9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", cp.CounterpoiseWarning)
+        made(delta=1e-6)

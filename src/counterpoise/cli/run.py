@@ -107,9 +107,8 @@ class Run:
         if self.dry_run:
             show_plan(plan, self.as_json, self.replicates, guess)
             account = self._show_account(plan)
-            if self.delta is None:
-                with notes(self.quiet):
-                    tell_of_delta(plan, account)
+            with notes(self.quiet):
+                tell_of_delta(plan, account, self.delta)
             return
         if self.out is None:
             raise click.UsageError("state the folder to write with --out, or --dry-run")

@@ -121,8 +121,7 @@ def release(
     replicates, seed = whole_number("replicates", replicates, 0), seed_or_none(seed)
     check_seed(plan, seed)
     billed = usable_account(account, plan, seed, is_begun(work))
-    if delta is None:
-        tell_of_delta(plan, billed)
+    tell_of_delta(plan, billed, delta)
     asked = request_of(plan, replicates, seed, billed)
     if plan.rows is not None:
         place = None if work is None else as_path("work", work)

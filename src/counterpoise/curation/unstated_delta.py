@@ -1,4 +1,4 @@
-"""What a delta would bring, said where nobody states one.
+"""What a delta would bring, said where nobody states one, and what one means that is too large.
 
 Without a delta the budget is pure, and m tables of counts that are asked for together have noise
 that grows with m; with one it grows with sqrt(m). The tables of all pairs of columns stand for what
@@ -21,13 +21,40 @@ if TYPE_CHECKING:
 
 # Well below one over the number of people of any table (docs/curator.md).
 USUAL_DELTA = 1e-9
+# One over the number of rows of a small table: a mechanism that publishes each row with this chance
+# has it as its delta.
+LARGE_DELTA = 1e-3
 
 
-def tell_of_delta(plan: Plan, account: Account | None) -> None:
-    """Warn of a budget that is pure only because nobody stated a delta, if one would help."""
-    # A pure account takes no other releases.
-    if said := "" if account is not None and account.budget.is_pure else what_delta_brings(plan):
+def tell_of_delta(plan: Plan, account: Account | None, stated: float | None) -> None:
+    """Warn of a budget that is pure only because nobody stated a delta, if one would help.
+
+    And of a stated one that protects nobody.
+    """
+    if stated is not None:
+        said = what_delta_risks(stated)
+    else:
+        # A pure account takes no other releases.
+        is_pure = account is not None and account.budget.is_pure
+        said = "" if is_pure else what_delta_brings(plan)
+    if said:
         warnings.warn(said, CounterpoiseWarning, stacklevel=3)
+
+
+def what_delta_risks(delta: float) -> str:
+    """What a delta allows that is larger than any in use, in a sentence.
+
+    >>> what_delta_risks(0.9)
+    'delta is 0.9: whoever publishes each row with that chance keeps to it; state one far below ...'
+    >>> what_delta_risks(1e-6)
+    ''
+    """
+    if delta < LARGE_DELTA:
+        return ""
+    return (
+        f"delta is {delta:g}: whoever publishes each row with that chance keeps to it; state one "
+        f"far below one over the number of rows, such as {USUAL_DELTA:g}"
+    )
 
 
 def what_delta_brings(plan: Plan) -> str:

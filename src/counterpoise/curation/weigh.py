@@ -117,8 +117,7 @@ def weigh(
     _check_rules(rows, plan.released)
     _warn_once()
     billed = usable_account(account, plan, seed, is_begun(work))
-    if delta is None:
-        tell_of_delta(plan, billed)
+    tell_of_delta(plan, billed, delta)
     asked = request_of(rows, plan, replicates, seed, billed)
     kept = open_work(work, asked, plan, private=seed is None)
     with kept as found, shown(progress, plan) as said:
