@@ -203,11 +203,11 @@ def report(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     has = ~frame["refused"]
     near = 1e-9 * frame["truth"].abs()
     held = (frame["low"] - near <= frame["truth"]) & (frame["truth"] <= frame["high"] + near)
-    frame["covered"] = held.where(has)
+    frame["covered"] = held.astype(float).where(has)
     own_held = (frame["own_low"] - near <= frame["truth"]) & (
         frame["truth"] <= frame["own_high"] + near
     )
-    frame["own"] = own_held.where(np.isfinite(frame["own_low"]))
+    frame["own"] = own_held.astype(float).where(np.isfinite(frame["own_low"]))
     width = (frame["high"] - frame["low"]).where(has)
     frame["width"] = width / 3.92 / frame["unit"]
     frame["price"] = width / (frame["own_high"] - frame["own_low"]).replace(0, np.nan)
