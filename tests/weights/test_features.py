@@ -25,6 +25,7 @@ from counterpoise.weights.features import (
     Products,
     RandomFourier,
     Squares,
+    Trends,
 )
 from counterpoise.weights.standardise import Standardised
 from tests.conftest import make_schema, make_table
@@ -36,6 +37,7 @@ RECIPES = [
     OneHot(),
     Squares(),
     PairProducts(),
+    Trends(),
     Cells(),
     Cells(most=1),
     PrincipalComponents(3),
@@ -280,15 +282,66 @@ def test_a_target_too_wide_for_products_leaves_the_other_relations():
     schema = Schema([thousand, *(Column.boolean(name) for name in "abc")])
     _, with_target, others = choose_features(schema, "city", quiet)
     assert with_target.pairs == ()
-    assert others.pairs == (("a", "b"), ("a", "c"), ("b", "c"))
+    assert others.recipes[0].pairs == (("a", "b"), ("a", "c"), ("b", "c"))
+    # Of the relations with the target there is a trend each.
+    assert others.recipes[1].pairs == (("city", "a"), ("city", "b"), ("city", "c"))
+
+
+def test_no_pair_goes_unseen_where_not_all_products_have_room():
+    lists = [Column.categorical(name, list("abcdefghij")) for name in ("p", "q", "r", "s")]
+    schema = Schema([Column.boolean("x"), *lists, Column.integer("n", 0, 99)])
+    _, _, others = choose_features(schema, None, quiet, most=150)
+    products, trends = (set(recipe.pairs) for recipe in others.recipes)
+    assert len(products | trends) == 15 and not products & trends
+    # The narrowest have all of their products: those of a list with a number or a truth.
+    assert {("x", "n"), ("x", "p"), ("p", "n")} <= products
+    assert ("p", "q") in trends
+    size = sum(len(r.over(schema.encode(some_rows(schema))).names) for r in others.recipes)
+    assert size + 2 * 6 + 1 + 4 * 9 + 1 <= 150
+
+
+def some_rows(schema, rows=50):
+    generator = np.random.default_rng(0)
+    codes = np.stack([generator.integers(0, column.cells, rows) for column in schema], axis=1)
+    return schema.decode(codes, generator)
+
+
+def test_a_trend_is_the_product_of_places_and_no_longer_than_its_bound():
+    schema = Schema(
+        [
+            Column.categorical("edu", list("abcde")),
+            Column.integer("pay", 0, 10, nullable=True),
+            Column.boolean("old"),
+        ]
+    )
+    table = pd.DataFrame(
+        {"edu": list("aebcd"), "pay": [0, 10, 5, None, 10], "old": [True, False] * 2 + [True]}
+    )
+    rows = schema.encode(table)
+    features = Trends((("edu", "pay"), ("edu", "old"))).over(rows)
+    edu, pay = np.array([0, 1, 0.25, 0.5, 0.75]), rows.spread().units[:, 1]
+    centre = pay[[0, 1, 2, 4]].mean()
+    expected = np.where(np.arange(5) == 3, 0, (edu - edu.mean()) * (pay - centre))
+    made = features(rows)
+    assert made[:, 0] == pytest.approx(expected)
+    assert made[:, 1] == pytest.approx((edu - edu.mean()) * (table["old"] - table["old"].mean()))
+    every = schema.encode(
+        pd.DataFrame(
+            [(e, p, o) for e in "abcde" for p in (0, 10, None) for o in (True, False)],
+            columns=["edu", "pay", "old"],
+        )
+    )
+    assert (np.linalg.norm(features(every), axis=1) <= features.bound * (1 + 1e-12)).all()
+    again = Features.from_dict(schema, features.to_dict())
+    assert (again(every) == features(every)).all()
 
 
 def test_relations_with_the_target_come_first_and_others_only_where_they_are_readable():
     schema = Schema([Column.boolean(name) for name in "abc"])
     _, with_target, others = choose_features(schema, "b", lambda bound, size: 1.0)
     assert set(with_target.pairs) == {("a", "b"), ("b", "c")}
-    assert others.pairs == ()
-    assert choose_features(schema, "b", quiet)[2].pairs == (("a", "c"),)
+    assert [recipe.pairs for recipe in others.recipes] == [(), ()]
+    assert choose_features(schema, "b", quiet)[2].recipes[0].pairs == (("a", "c"),)
     with pytest.raises(MethodError, match="shoe"):
         choose_features(schema, "shoe", quiet)
 

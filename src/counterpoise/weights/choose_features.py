@@ -1,11 +1,11 @@
 """Which features to weigh by, when nobody says: as many as the noise leaves readable.
 
 Three blocks. Margins (every column's values, and squares as long as there is room) and the products
-of the target with every other column, but the widest, are always there. Products of other pairs,
-the smallest first, come in as long as the noise on a standardised group stays below a part of its
+of the target with every other column, but the widest, are always there. Of other pairs there is one
+product each (`Trends`), as long as the noise on a standardised group stays below a part of its
 deviation, the computation small, and the features fewer than half of the synthetic rows: a few
-rows cannot follow more. All of it follows from the schema, the noise and the numbers of rows, of
-which the private one is noisy.
+rows cannot follow more. What room is left then goes to all products of the narrowest pairs. All of
+it follows from the schema, the noise and the numbers of rows, of which the private one is noisy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import combinations
 
 from counterpoise.errors import MethodError
 from counterpoise.schema import Column, Schema
-from counterpoise.weights.features import Linear, OneHot, PairProducts, Recipe, Squares
+from counterpoise.weights.features import Linear, OneHot, PairProducts, Recipe, Squares, Trends
 
 MOST_FEATURES = 400
 READABLE = 0.15
@@ -28,7 +28,7 @@ def choose_features(
     noise: Callable[[float, int], float],
     asked: Collection[tuple[str, str]] = (),
     most: int = MOST_FEATURES,
-) -> tuple[Recipe, Recipe, Recipe]:
+) -> tuple[Recipe, PairProducts, Recipe]:
     """The margins, the relations with the target and those `asked` for, and other relations.
 
     `noise` gives the standard deviation of a feature's noisy mean for a bound and a number of
@@ -37,7 +37,7 @@ def choose_features(
     >>> columns = [Column.boolean("ill"), Column.boolean("man"), Column.integer("age", 0, 99)]
     >>> for rows in (100, 10_000):
     ...     recipes = choose_features(Schema(columns), "ill", lambda r, p: r / rows * 10)
-    ...     print(recipes[1].pairs, recipes[2].pairs)
+    ...     print(recipes[1].pairs, recipes[2].recipes[0].pairs)
     (('ill', 'man'), ('ill', 'age')) ()
     (('ill', 'man'), ('ill', 'age')) (('man', 'age'),)
     """
@@ -51,18 +51,31 @@ def choose_features(
     features = groups + (sum(widths.values()) if one_hot else 0)
     if not one_hot and 3 * len(schema) <= most:
         margins, features = margins + Squares(), 3 * len(schema)
-    relations: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
     wanted = {pair for pair in products if target in pair or pair in asked}
-    for pair in sorted(products, key=lambda pair: (pair not in wanted, products[pair])):
-        if features + products[pair] > most:
-            continue  # a wide relation with the target leaves room for narrow ones
-        # A target is what the release is for: its relations are asked for however noisy.
-        wider = noise(math.sqrt(groups + 1), features + products[pair])
-        if pair not in wanted and wider > READABLE:
+    order = sorted(products, key=lambda pair: (pair not in wanted, products[pair]))
+    taken: list[tuple[str, str]] = []
+    full: list[tuple[str, str]] = []
+    for pair in order:
+        # A target is what the release is for: its relations are asked for however noisy, and in
+        # full if there is room. Of any other pair there is one product, so that none goes unseen.
+        size = products[pair] if pair in wanted and features + products[pair] <= most else 1
+        wider = noise(math.sqrt(groups + 1), features + size)
+        if features + size > most or (pair not in wanted and wider > READABLE):
             break
-        features, groups = features + products[pair], groups + 1
-        relations[pair in wanted].append(pair)
-    return margins, PairProducts(tuple(relations[True])), PairProducts(tuple(relations[False]))
+        features, groups = features + size, groups + 1
+        taken.append(pair)
+        if size == products[pair]:
+            full.append(pair)
+    for pair in taken:
+        # What room is left goes to the narrowest.
+        more = products[pair] - 1
+        if pair not in full and features + more <= most:
+            features += more
+            full.append(pair)
+    others = [pair for pair in full if pair not in wanted]
+    trends = Trends(tuple(pair for pair in taken if pair not in full))
+    related = PairProducts(tuple(pair for pair in full if pair in wanted))
+    return margins, related, PairProducts(tuple(others)) + trends
 
 
 def _width(column: Column) -> int:

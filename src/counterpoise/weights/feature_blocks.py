@@ -244,6 +244,61 @@ class ProductsBlock:
 
 
 @dataclass(frozen=True, eq=False)
+class TrendsBlock:
+    """(x - mean x)(y - mean y) for each pair of columns by one number each; 0 where one is null.
+
+    A category is its place in its list, from 0 to 1: one contrast of a wide relation, and the best
+    one of a list that is in order.
+    """
+
+    schema: Schema
+    pairs: tuple[tuple[str, str], ...]
+    centres: Mapping[str, float]  # for each column, the mean of its number
+
+    @classmethod
+    def over(cls, synthetic: Coded, pairs: Sequence[tuple[str, str]]) -> TrendsBlock:
+        centres = {}
+        for name in sorted({name for pair in pairs for name in pair}):
+            position = position_of(synthetic.schema, name)
+            there = ~_is_null(synthetic, position)
+            values = _place(synthetic, position)[there]
+            centres[name] = float(values.mean()) if len(values) else 0.0
+        return cls(synthetic.schema, tuple(pairs), centres)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{x} ~ {y}" for x, y in self.pairs)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return self.pairs
+
+    @property
+    def bound(self) -> float:
+        # Both factors are numbers from 0 to 1 less one of these.
+        reach = {name: max(centre, 1 - centre) for name, centre in self.centres.items()}
+        return math.sqrt(sum((reach[x] * reach[y]) ** 2 for x, y in self.pairs))
+
+    def __call__(self, rows: Coded) -> np.ndarray:
+        centred = {}
+        for name, centre in self.centres.items():
+            position = position_of(self.schema, name)
+            values = _place(rows, position) - centre
+            values[_is_null(rows, position)] = 0.0
+            centred[name] = values
+        made = [centred[x] * centred[y] for x, y in self.pairs]
+        return np.array(made).reshape(len(made), len(rows)).T
+
+    def to_dict(self) -> dict[str, Any]:
+        pairs = [list(pair) for pair in self.pairs]
+        return {"kind": "trends", "pairs": pairs, "centres": dict(self.centres)}
+
+
+@dataclass(frozen=True, eq=False)
 class CellsBlock:
     """Indicators of the cells of two-way tables."""
 
@@ -382,6 +437,9 @@ BLOCKS: dict[str, Callable[[Schema, Mapping[str, Any]], Block]] = {
         tuple((x, y) for x, y in values["pairs"]),
         {name: np.array(centre) for name, centre in values["centres"].items()},
     ),
+    "trends": lambda schema, values: TrendsBlock(
+        schema, tuple((x, y) for x, y in values["pairs"]), values["centres"]
+    ),
     "cells": lambda schema, values: CellsBlock(
         schema, tuple((x, y) for x, y in values["pairs"]), values["most"]
     ),
@@ -419,6 +477,14 @@ def _factor(rows: Coded, position: int) -> np.ndarray:
     if column.kind != "categorical":
         return rows.units[:, position : position + 1]
     return (rows.codes[:, position : position + 1] == np.arange(1, column.cells)).astype(float)
+
+
+def _place(rows: Coded, position: int) -> np.ndarray:
+    """A column as one number from 0 to 1: its unit value, or a category's place in its list."""
+    column = rows.schema.columns[position]
+    if column.kind != "categorical":
+        return rows.units[:, position].copy()
+    return np.minimum(rows.codes[:, position] / max(1, column.cells - 1), 1.0)
 
 
 def _is_null(rows: Coded, position: int) -> np.ndarray:

@@ -39,6 +39,7 @@ from counterpoise.weights.feature_blocks import (
     InterceptBlock,
     ProductsBlock,
     SquaresBlock,
+    TrendsBlock,
     position_of,
 )
 
@@ -222,6 +223,24 @@ class PairProducts(Recipe):
         """A feature for each pair of the two columns' features."""
         pairs = tuple(combinations(synthetic.schema.names, 2) if self.pairs is None else self.pairs)
         return Features((ProductsBlock.over(synthetic.spread(), pairs),)) if pairs else Features(())
+
+
+@dataclass(frozen=True)
+class Trends(Recipe):
+    """One product of all pairs of columns, or of those given: a category is its place in its list.
+
+    Centred as in `Products`.
+    """
+
+    pairs: tuple[tuple[str, str], ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, pairs=_checked_pairs(self.pairs))
+
+    def over(self, synthetic: Coded) -> Features:
+        """A feature for each pair."""
+        pairs = tuple(combinations(synthetic.schema.names, 2) if self.pairs is None else self.pairs)
+        return Features((TrendsBlock.over(synthetic.spread(), pairs),)) if pairs else Features(())
 
 
 @dataclass(frozen=True)
