@@ -132,7 +132,9 @@ def _quantiles(
         if each.cumulative is None:
             members.append(Estimate(None, None, plain, EMPTY))
             continue
-        value, error = _value(column, each.value), float(errors[place].max())
+        value = _value(column, each.value)
+        error, below = errors[place].tolist()
+        error = error if error > SAME else below
         if not design.count:
             members.append(Estimate(value, None, plain, NO_REPLICATES))
         elif not error > SAME:

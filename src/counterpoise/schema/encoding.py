@@ -120,7 +120,7 @@ def unread_rows(
     """How many rows a column does not hold as they are, bounds apart.
 
     >>> unread_rows(Column.boolean("ill"), pd.Series(["yes", "no", "maybe", None]))
-    Unread(rows=4, unreadable=1, unlisted=0, nulls=1)
+    Unread(rows=4, unreadable=1, unlisted=0, nulls=1, cut=0)
     """
     values, spelling = plain(values), column.spelling
     words = missing_values if spelling.missing_values is None else spelling.missing_values
