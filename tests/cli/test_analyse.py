@@ -212,3 +212,18 @@ def test_rehearsals_correct_as_in_python(folder, release):
     assert "--seed" in run("analyse", folder, "mean", "age", "--seed", 3, code=2)
     bound = run("analyse", folder, "certificate", "sex", "--rehearsals", 2, code=2)
     assert "no --rehearsals" in bound
+
+
+def test_simultaneous_intervals_are_pythons_and_say_so(folder, release):
+    asked = "analyse", folder, "mean", "age", "--by", "sex"
+    together = release.mean("age", by="sex").simultaneous()
+    found = values(folder, *asked[2:], "--simultaneous")
+    assert [(each["low"], each["high"]) for each in found] == [e.interval() for e in together]
+    shown, alone = run(*asked, "--simultaneous"), run(*asked)
+    assert "(intervals of 95%, of all together" in shown and "of all together" not in alone
+    # The ± is that of the intervals beside it.
+    sizes = [[float(line.split()[2]) for line in text.splitlines()[1:3]] for text in (shown, alone)]
+    assert all(wide > narrow for wide, narrow in zip(*sizes, strict=True))
+    assert "there is only one estimate" in run(
+        "analyse", folder, "mean", "age", "--simultaneous", code=2
+    )

@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -63,13 +64,12 @@ def estimate_lines(found: Estimate | Estimates, level: float, heading: str) -> s
     age   54.2  0.7  53.5  54.9        51.0
     (intervals of 90%)
     """
-    from counterpoise.analysis.replication import multiplier
     from counterpoise.analysis.result import Estimates, Symmetric
     from counterpoise.analysis.text import aligned, show, show_width
 
     columns, rows = _rows(found, heading)
     halves = [
-        member.standard_error * multiplier(level, member.span.degrees)
+        member.standard_error * member.span.multiple(level)
         if isinstance(member.span, Symmetric)
         else None
         for _, member in rows
@@ -83,6 +83,8 @@ def estimate_lines(found: Estimate | Estimates, level: float, heading: str) -> s
     headings = ["value", *["±"] * with_half, *["low", "high"] * with_ends, "unweighted", ""]
     lines = [(*columns, *headings)]
     table = Estimates(columns, tuple(own for own, _ in rows), tuple(each for _, each in rows))
+    if isinstance(found, Estimates):
+        table = replace(table, is_simultaneous=found.is_simultaneous)
     for (own, member), half in zip(rows, halves, strict=True):
         low, high = member.interval(level) or (None, None)
         digits = typical if alike or half is None else half
