@@ -16,6 +16,7 @@ from counterpoise.weights.features import (
     PrincipalComponents,
     RandomFourier,
     Recipe,
+    Trends,
 )
 
 SCHEMA = cp.Schema(
@@ -141,3 +142,32 @@ def test_a_block_of_another_kind_may_say_what_it_sums():
 def test_a_mean_that_was_asked_in_advance_is_a_product_with_its_groups():
     found = measured(Moments(questions=("mean(age) by ill + ward",)))
     assert frozenset({"age", "ill", "ward"}) in found["products"]
+
+
+def test_a_trend_relates_a_pair_and_measures_nothing_of_it():
+    pair = frozenset({"ward", "age"})
+    found = measured(Moments(blocks=(Linear() + Trends((("ward", "age"),)),)))
+    assert found["trends"] == {pair}
+    assert pair not in found["cells"] | found["products"]
+    assert "trends" not in measured(Moments(blocks=(Linear(),)))
+
+
+def test_what_a_trend_relates_is_implied_and_has_an_interval():
+    weights = Moments(blocks=(Linear() + Trends((("ward", "age"),)),))
+    made = cp.release(
+        private(),
+        SCHEMA,
+        2.0,
+        1e-6,
+        synthesizer="independent",
+        weights=weights,
+        replicates=20,
+        seed=1,
+        progress=False,
+    ).use_weights()
+    by_ward = made.mean("age", by="ward")
+    assert {each.support for each in by_ward} == {"implied"}
+    assert by_ward["a"].standard_error > 0
+    # The ward of the ill is the first of the list, and they are older.
+    assert by_ward["a"].value > by_ward["c"].value
+    assert {each.support for each in made.crosstab("ward", "ill")} == {"never"}

@@ -67,13 +67,14 @@ class Measured:
     """What a release measured, and what follows for columns that an estimate depends on.
 
     `counts` and `cells` are sets whose tables are known, `products` pairs of which the product of
-    the values is; `nominal` are the columns of categories without order, whose values are
-    indicators. `made_of` has the sources of derived columns, `obeyed` the columns of each public
-    check, which are related by it, and `merged` the categories of columns that share a code with
-    others, so that relations are measured of all of these together. `sums` are the derived columns
-    whose mean is made of the means of their sources. `stated` are the sets whose tables hold in the
-    target by statement (shares of intervals leave open what is within them), `stated_means` the
-    columns whose means do, and `factors` the sets of columns that it was turned to by.
+    the values is, `trends` pairs that one contrast relates; `nominal` are the columns of categories
+    without order, whose values are indicators. `made_of` has the sources of derived columns,
+    `obeyed` the columns of each public check, which are related by it, and `merged` the categories
+    of columns that share a code with others, so that relations are measured of all of these
+    together. `sums` are the derived columns whose mean is made of the means of their sources.
+    `stated` are the sets whose tables hold in the target by statement (shares of intervals leave
+    open what is within them), `stated_means` the columns whose means do, and `factors` the sets of
+    columns that it was turned to by.
 
     >>> found = Measured((frozenset("ab"), frozenset("bc"), frozenset("d")))
     >>> [found.of(names) for names in ("a", "ab", "ac", "ad")]
@@ -83,6 +84,7 @@ class Measured:
     counts: tuple[Columns, ...] | None
     cells: tuple[Columns, ...] = ()
     products: tuple[Columns, ...] = ()
+    trends: tuple[Columns, ...] = ()
     nominal: Columns = NONE
     made_of: Mapping[str, Columns] = field(default_factory=dict)
     obeyed: tuple[Columns, ...] = ()
@@ -107,6 +109,7 @@ class Measured:
             counts=None if counts is None else _as_sets(counts),
             cells=_as_sets(said.get("cells", ())),
             products=_as_sets(said.get("products", ())),
+            trends=_as_sets(said.get("trends", ())),
             nominal=frozenset(
                 column.name for column in release.schema if column.kind == "categorical"
             ),
@@ -230,7 +233,7 @@ class Measured:
 
     @property
     def _sets(self) -> tuple[Columns, ...]:
-        made = *(self.counts or ()), *self.cells, *self.products, *self.obeyed
+        made = *(self.counts or ()), *self.cells, *self.products, *self.trends, *self.obeyed
         return (*made, *(self._sources(each, ())[0] for each in self.factors))
 
     @cached_property

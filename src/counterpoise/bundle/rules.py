@@ -177,6 +177,7 @@ CARD: Mapping[str, Rule] = {
     "measured.counts": SETS.or_null(),
     "measured.cells": SETS,
     "measured.products": SETS,
+    "measured.trends": SETS.if_any(),
     # Which population the weights were turned to since, and how.
     "retargeted": OBJECT.if_any(),
     "retargeted.population": number(0, MOST_PEOPLE).or_null(),

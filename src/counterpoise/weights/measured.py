@@ -3,8 +3,9 @@
 Public facts of the method, which go on the card, so that whoever has the release can tell what was
 measured together from what was taken as unrelated. Three lists, since they say different things:
 tables that the synthesizer counted; tables of which the weights summed every cell; and products of
-values, which say how two columns go together on their scales, and no more. Only moment weights sum
-what they match; a penalised fit to the same features measures none of them.
+values, which say how two columns go together on their scales, and no more. Where there are any, a
+fourth has the pairs of which one trend was summed: it relates them, and measures nothing of them.
+Only moment weights sum what they match; a penalised fit to the same features measures none of them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from counterpoise.weights.feature_blocks import (
     CellsBlock,
     ColumnsBlock,
     ProductsBlock,
+    TrendsBlock,
 )
 from counterpoise.weights.moment_model import MomentModel
 
@@ -30,14 +32,14 @@ def describe_measured(synthesizer: Any, weight_model: Any) -> dict[str, Any]:
     {'counts': None, 'cells': [], 'products': []}
     """
     counts = getattr(synthesizer, "measured_columns", None)
-    found: dict[str, list[tuple[str, ...]]] = {"cells": [], "products": []}
+    found: dict[str, list[tuple[str, ...]]] = {"cells": [], "products": [], "trends": []}
     if isinstance(weight_model, MomentModel):
         for block in weight_model.standardised.features.blocks:
             for kind, columns in _sums(block):
                 found[kind].append(columns)
     return {
         "counts": None if counts is None else largest(counts),
-        **{kind: largest(sets) for kind, sets in found.items()},
+        **{kind: largest(sets) for kind, sets in found.items() if sets or kind != "trends"},
     }
 
 
@@ -72,6 +74,9 @@ def _sums(block: Block) -> Iterator[tuple[str, tuple[str, ...]]]:
         for pair in block.pairs:
             # Products of indicators, with how frequent each is, are the table of the two.
             yield ("cells" if _are_nominal(block.schema, pair) else "products"), pair
+    elif isinstance(block, TrendsBlock):
+        for pair in block.pairs:
+            yield "trends", pair
     elif isinstance(block, CellsBlock):
         for pair in block.pairs:
             yield "cells", pair
