@@ -16,7 +16,7 @@ from counterpoise.weights.row_blocks import FeatureRows, Turn, slices
 from counterpoise.weights.standardise import PART_ROWS, spread
 
 # A feature of which the ones before it leave less than this part of the variance is not matched.
-LEAST_VARIANCE = 1e-3
+LEAST_VARIANCE = 0.05
 # A coordinate that fewer rows than this carry is not matched.
 LEAST_ROWS = 10
 # Nor is a feature of which the part of the rows that tells of the covariance shows less than this
@@ -35,6 +35,7 @@ class Whitening:
     centre: np.ndarray
     directions: np.ndarray  # features x coordinates
     blocks: np.ndarray  # the block of each coordinate
+    features: np.ndarray  # the feature that each coordinate is what is left of
 
     @classmethod
     def over(cls, rows: FeatureRows, blocks: np.ndarray, ranks: np.ndarray) -> Whitening:
@@ -63,7 +64,7 @@ class Whitening:
             fourth += np.einsum("ij,ij->j", squares, squares)
         # Rows that carry a coordinate: N / kurtosis = N (sum z^2)^2 / (n sum z^4) of n rows
         carried = len(rows) * len(places) >= LEAST_ROWS * fourth
-        return cls(centre, directions[:, carried], blocks[kept][carried])
+        return cls(centre, directions[:, carried], blocks[kept][carried], kept[carried])
 
 
 def _turned(covariance: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
