@@ -1,6 +1,7 @@
 """Weights for a synthetic table that was made elsewhere, by any tool.
 
-All of the budget goes to the weights. What the synthetic table itself reveals is not in the
+All of the budget goes to the weights, and where persons are bounded a hundredth of it to how many
+of them have more rows than are kept. What the synthetic table itself reveals is not in the
 ledger: its own privacy cost is the caller's to add, and a table made without privacy stays one.
 The table is taken as given, so replicate weights show the noise of the weights and the finite
 number of rows, not the noise of the tool that made it.
@@ -28,6 +29,7 @@ from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, check_seed, plan_weigh
 from counterpoise.curation.progress import Progress, shown
 from counterpoise.curation.stages import (
+    count_persons,
     described_people,
     described_questions,
     fit_weights,
@@ -145,10 +147,11 @@ def _run(
     sampling_seed = kept.sampling_seed if seed is None else seed
     said("weights", 0.0)
     with open_vault(private, plan, kept, seed, account) as vault:
+        persons = count_persons(vault, plan, kept)
         model = fit_weights(vault, rows, plan, kept)
         is_public = plan.budget.neighbours is REPLACE
         population = float(vault.total().value) if is_public else _population(model)
-        ledger, people = vault.ledger, described_people(vault)
+        ledger, people = vault.ledger, described_people(vault) | persons
     card = {
         "counterpoise": counterpoise.__version__,
         "versions": versions(),
