@@ -16,7 +16,6 @@ from counterpoise.weights import (
     moment_model,
     moments,
     row_blocks,
-    shrinkage,
     whitening,
 )
 from counterpoise.weights.calibration import effective_fraction
@@ -424,24 +423,6 @@ def test_what_the_synthesizer_counted_is_believed_by_the_law_of_its_noise():
     assert found.variance[:3] == pytest.approx([0.008, 0.005, 0.008])
     # The others are learnt from each other, and are small.
     assert found.trust[3:].max() < 0.4
-
-
-def test_without_a_share_nothing_is_asked_and_relations_are_in_doubt_by_the_prior():
-    private = related(2000, 1)
-    with Vault(private, SCHEMA, BUDGET, seed=1) as vault:
-        synthesizer = Independent().fit(vault, vault.budget.whole.part(0.8))
-        synthetic = synthesizer.sample(4000, seed=1)
-        spent = len(vault.ledger.spends)
-        model = Moments().fit(vault, synthetic, None, synthesizer)
-        assert len(vault.ledger.spends) == spent
-        with pytest.raises(BudgetError, match="need a share"):
-            Moments(questions=("mean(x) by group",)).fit(vault, synthetic, None, synthesizer)
-    assert not model.is_asked
-    assert model.weigh(synthetic).normalised == pytest.approx(np.ones(4000), abs=1e-3)
-    relations = ~model.follows
-    assert relations.any()
-    usual = shrinkage.USUAL * np.exp(shrinkage.SPREAD**2)
-    assert np.sqrt(np.median(model.doubt[relations])) == pytest.approx(usual, rel=0.3)
 
 
 @pytest.mark.parametrize("least", [0.3, 0.5, 0.9])

@@ -36,8 +36,7 @@ def describe_measured(synthesizer: Any, weight_model: Any) -> dict[str, Any]:
     if isinstance(weight_model, MomentModel):
         for block in weight_model.standardised.features.blocks:
             for kind, columns in _sums(block):
-                # What nobody asked for is related by what such relations usually are.
-                found[kind if weight_model.is_asked else "trends"].append(columns)
+                found[kind].append(columns)
     return {
         "counts": None if counts is None else largest(counts),
         **{kind: largest(sets) for kind, sets in found.items() if sets or kind != "trends"},

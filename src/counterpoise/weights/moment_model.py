@@ -48,9 +48,6 @@ SOFTER = 0.4  # what more of it is added at a time where a part of the rows misl
 # those of a replicate by no more than takes half of its rows, and no replicate goes further than
 # half the way: see `replicate_part`.
 MOST_MOVED, MOST_PART = math.log(2), 0.5
-# The deviation of the noise on sums that nobody asked for, of standardised features: of whatever
-# they said a millionth would be believed.
-SAYS_NOTHING = 1e3
 # As many rows of a replicate move a mean half as far as they are asked to; ten times as many,
 # nearly all the way.
 FEW_ROWS = 3.0
@@ -104,11 +101,6 @@ class MomentModel:
             theta = calibrate(white, target, softness, theta)
             mean, effective = mean_and_fraction(white, theta)
         return replace(self, softness=softness, theta=theta, missed=target - mean)
-
-    @property
-    def is_asked(self) -> bool:
-        """Whether anything was asked of the private rows; if not, all that is known is the prior."""
-        return self.noise_scale < SAYS_NOTHING
 
     @property
     def tilt(self) -> np.ndarray:

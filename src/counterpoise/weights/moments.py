@@ -11,8 +11,8 @@ Where the synthesizer counted the columns, theta is what its noise may have done
 (`knowledge`). Where it did not, the synthetic rows say nothing of the private sample: theta is the
 difference of the population, of which that sample is one more noise of variance 1/n, and V is
 learnt from all such differences of a block (`shrinkage`): relations with a target or within a
-question, and others; of numbers, and of lists of categories. The weights are those closest to uniform that bring the synthetic table there,
-softly where the difference is uncertain:
+question, and others; of numbers, and of lists of categories. The weights are those closest to
+uniform that bring the synthetic table there, softly where the difference is uncertain:
 
     minimise  KL(w, uniform) + 1/2 sum_j (mean_w z_j - (T d)_j)^2 / softness_j,
     softness_j = (1 - t_j) / 10 * P_j / (P_j + S_jj),
@@ -43,7 +43,7 @@ from counterpoise.weights.choose_features import MOST_FEATURES, choose_features
 from counterpoise.weights.features import Features, Recipe, checked_recipe
 from counterpoise.weights.fine_cells import FineCells
 from counterpoise.weights.knowledge import is_measured, plausible_variances
-from counterpoise.weights.moment_model import SAYS_NOTHING, MomentModel
+from counterpoise.weights.moment_model import MomentModel
 from counterpoise.weights.protocol import (
     WEIGHTERS,
     Redrawable,
@@ -124,30 +124,22 @@ class Moments:
         """Ask for the number of rows, where it is private, and for one noisy sum.
 
         With the `synthesizer`'s model, what it measured itself is corrected only as far as its
-        own noise may have misled it. Without a share nothing is asked and nothing moves: what is
-        left is the prior, by which replicates know how far off a relation may be.
+        own noise may have misled it.
         """
         check_request(vault, share, synthesizer)
-        if share is None and (synthesizer is None or self.questions or self.blocks):
+        if share is None:
             raise BudgetError("weights 'moments' need a share of the budget")
         rows = coded_rows(vault.schema, synthetic)
         self._check(vault.schema, rows)
-        if share is None:
-            population = most = max(1.0, float(synthesizer.rows)) if synthesizer else 1.0
-            sums_share = None
-        else:
-            total, sums_share = pay_for_total(vault, share, TOTAL_FRACTION)
-            population = max(1.0, float(total.value))
-            # The floor goes by how many private rows there may be, where the total is but noise.
-            most = population + 2 * total.deviation
+        total, sums_share = pay_for_total(vault, share, TOTAL_FRACTION)
+        population = max(1.0, float(total.value))
         recipes = self.blocks or self._choose(vault, sums_share, population, len(rows))
         answerable = ask(self.questions, rows)
         asked = answerable.features
         blocks = [asked, *(recipe.over(rows) for recipe in recipes)]
         features = Features(tuple(block for made in blocks for block in made.blocks))
         standardised = Standardised.over(features, rows, len(asked.names))
-        answer = sums_share and vault.sums(standardised, standardised.bound, sums_share)
-        scale = _deviation(answer) / population if answer else SAYS_NOTHING
+        answer = vault.sums(standardised, standardised.bound, sums_share)
         is_asked = np.arange(len(features.names)) < len(asked.names)
         known = is_measured(standardised, synthesizer)
         ready, size = standardised.ready(rows), len(features.names)
@@ -160,9 +152,8 @@ class Moments:
         fine = FineCells.of(vault.schema, synthetic)
         plausible = plausible_variances(standardised, whitening.directions, rows, synthesizer, fine)
         # d = mean over private rows - mean over synthetic rows, in white coordinates
-        means = answer.values / population if answer else whitening.centre
-        differences = (means - whitening.centre) @ whitening.directions
-        noise_root = scale * whitening.directions
+        differences = (answer.values / population - whitening.centre) @ whitening.directions
+        noise_root = _deviation(answer) / population * whitening.directions
         noise = noise_root.T @ noise_root
         follows = known[whitening.features]
         # Where the synthetic rows do not follow the private sample, its chance is noise as well.
@@ -176,7 +167,7 @@ class Moments:
             standardised=standardised,
             whitening=whitening,
             differences=differences,
-            noise_scale=scale,
+            noise_scale=_deviation(answer) / population,
             trust=trust,
             softness=LEAST_SOFTNESS + SOFTNESS * (1 - alone.trust) * loose,
             doubt=_doubt(alone, trust, noise),
@@ -184,11 +175,12 @@ class Moments:
             missed=np.zeros(len(differences)),
             population=population,
             theta=np.zeros(len(differences)),
-            private=vault.private,
+            private=answer.private,
             not_asked=answerable.reasons,
         )
+        # The floor goes by how many private rows there may be, where the total is but noise.
         gives_way = np.where(whitening.blocks == ASKED, GIVES_WAY * loose, loose)
-        return model.calibrated(values, most, gives_way)
+        return model.calibrated(values, population + 2 * total.deviation, gives_way)
 
     def _check(self, schema: Schema, rows: Coded) -> None:
         """Refuse what cannot be asked for before anything is paid."""
@@ -202,11 +194,9 @@ class Moments:
             raise MethodError("blocks: the recipes make no feature for this schema")
 
     def _choose(
-        self, vault: Vault, share: Share | None, population: float, synthetic: int
+        self, vault: Vault, share: Share, population: float, synthetic: int
     ) -> tuple[Recipe, ...]:
         def noise(bound: float, size: int) -> float:
-            if share is None:
-                return 0.0
             sensitivity = vault.budget.row_sensitivity(bound)
             if share.pure:
                 return share.laplace_scale(sensitivity) * math.sqrt(size + 1) / population
