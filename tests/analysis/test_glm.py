@@ -185,7 +185,7 @@ def test_a_multinomial_model_predicts_the_probability_of_every_category():
     assert np.isnan(found[1]).all()
 
 
-def test_a_target_of_one_value_is_refused_and_of_separate_categories_is_held():
+def test_a_target_of_one_of_many_categories_is_refused_and_of_separate_ones_is_held():
     release = make_release()
     pain = pd.Series(np.where(release.table["age"] > 50, "much", "none"))
     pain[release.table["age"] > 80] = "some"
@@ -193,10 +193,9 @@ def test_a_target_of_one_value_is_refused_and_of_separate_categories_is_held():
     model = cp.Release(table, release.schema, {}, release.replicates).glm("pain ~ age")
     assert "hardly any rows tell 'some: age'" in str(model)
     assert model["much: age"].standard_error > 2.5 / (2 * 30)  # a step is two deviations of age
-    constant = release.schema.restore(release.table.assign(pain="none", ill=True))
-    for formula in ("pain ~ age", "ill ~ age"):
-        with pytest.raises(AnalysisError, match=r"has one (category|value) in the synthetic rows"):
-            cp.Release(constant, release.schema, {}).glm(formula)
+    constant = release.schema.restore(release.table.assign(pain="none"))
+    with pytest.raises(AnalysisError, match="has one category in the synthetic rows"):
+        cp.Release(constant, release.schema, {}).glm("pain ~ age")
 
 
 def test_the_size_of_a_column_does_not_matter():
@@ -424,6 +423,53 @@ def test_next_to_no_weight_on_an_outcome_is_none():
     model = cp.Release(table, SCHEMA, {}, replicates).glm("ill ~ age + ward")
     low, high = model["ward[T.closed]"].interval()
     assert low < 0 < high and high - low > 3.9 * 2.5
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "value"),
+    [
+        ("ill ~ age + ward", "auto", False),
+        ("ill ~ age + ward", "auto", True),
+        ("children ~ age + ward", "poisson", 0),
+    ],
+)
+def test_a_target_of_which_the_rows_have_one_value_is_held_and_told(formula, family, value):
+    release = make_release(600, replicates=30)
+    target = formula.partition(" ~")[0]
+    table = release.table.assign(**{target: value})
+    model = cp.Release(table, SCHEMA, dict(release.card), release.replicates).glm(formula, family)
+    low, high = model["Intercept"].interval()
+    assert (high < 1 if not value else low > -1) and 3.9 * 2.5 < high - low < 6 * 2.5
+    for term, step in (("age", 2 * release.table["age"].std()), ("ward[T.medicine]", 1.0)):
+        low, high = model[term].interval()
+        assert low < 0 < high and 3.5 * 2.5 < (high - low) * step < 6 * 2.5
+        assert "hardly any rows tell 'age', 'ward[T.medicine]'" in model[term].note
+
+
+@pytest.mark.parametrize("formula", ["age ~ children + ill", "age ~ children * ill"])
+def test_true_and_false_of_which_the_rows_have_one_is_held_and_told(formula):
+    release = make_release(600, replicates=30)
+    unit = np.sqrt(np.cov(release.table["age"], aweights=release.weights))
+    plain = release.glm("age ~ children")["children"]
+    for ill in (False, True):
+        table = release.table.assign(ill=ill)
+        model = cp.Release(table, SCHEMA, dict(release.card), release.replicates).glm(formula)
+        low, high = model["ill"].interval()
+        assert low < 0 < high and 3.9 * 2.5 * unit < high - low < 4.5 * 2.5 * unit
+        assert "'ill'" in model["ill"].note and "hardly any rows tell" in model["ill"].note
+        if not ill or "*" not in formula:
+            assert model["children"].value == pytest.approx(plain.value, abs=plain.standard_error)
+            assert model["children"].standard_error == pytest.approx(plain.standard_error, rel=0.2)
+
+
+def test_two_truths_that_no_row_has_both_of_are_held():
+    release = make_release(600, replicates=30)
+    place = np.arange(600) % 20
+    table = release.table.assign(ill=place == 0, rare=place == 1)
+    schema = cp.Schema([*SCHEMA, cp.Column.boolean("rare")])
+    model = cp.Release(table, schema, {}, release.replicates).glm("age ~ ill * rare")
+    assert "hardly any rows tell 'ill:rare'" in model["ill:rare"].note
+    assert model["ill"].note == model["rare"].note == ""
 
 
 def test_powers_of_a_number_are_not_held():

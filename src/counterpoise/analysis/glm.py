@@ -27,7 +27,7 @@ from counterpoise.analysis.coefficients import (
     widened,
 )
 from counterpoise.analysis.columns import Groups
-from counterpoise.analysis.features import features_of
+from counterpoise.analysis.features import Feature, features_of
 from counterpoise.analysis.replicate_fits import fit_replicates
 from counterpoise.analysis.replication import FULL, REPLICATES, UNWEIGHTED, Design, covariance
 from counterpoise.analysis.result import LEVEL, Estimate, Estimates, counting, estimate, joined
@@ -47,6 +47,8 @@ from counterpoise.formulas.likelihood import (
 )
 from counterpoise.formulas.matrices import Matrices, ReadFormula, Recipe, read_formula
 from counterpoise.formulas.row_sums import alike, triangle
+from counterpoise.formulas.terms import factor_columns
+from counterpoise.schema import Schema
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -188,7 +190,7 @@ def glm(
     x, rows = made.features, made.rows
     if not design.weights[rows].sum() > 0:
         raise AnalysisError("formula: no row with weight has a value in all of its columns")
-    can_tell = _has_full_rank(made, design.weights[rows])
+    can_tell = _has_full_rank(made, design.weights[rows], release.schema)
     own_steps, varied = steps_of(x, design.weights[rows]), x.min(axis=0) < x.max(axis=0)
     # Terms of one size, so that Newton's equations are well conditioned; in place, as the matrix
     # of a large release is most of what is held.
@@ -292,23 +294,22 @@ def _target(made: Matrices, family: Family) -> np.ndarray:
             f"family: the {family.name} family needs a target between {family.lowest:g} and "
             f"{family.highest:g}"
         )
-    # At the end of what is possible, where the mean of the family never is.
-    if y.min() == y.max() and y.min() in (family.lowest, family.highest):
-        raise AnalysisError("formula: the target has one value in the synthetic rows")
     return y
 
 
-def _has_full_rank(made: Matrices, weights: np.ndarray) -> bool:
+def _has_full_rank(made: Matrices, weights: np.ndarray, schema: Schema) -> bool:
     """Whether the rows tell all terms apart; numbers that they do not are refused.
 
-    Categories that they do not may be too rare for that, and are held by a prior.
+    Categories and truths that they do not may be too rare for that, and are held by a prior.
     """
     # The triangle has the norms and the products of the rows' columns, and is as good as they are.
     found = triangle(made.features, np.sqrt(weights))
     of_numbers = [
         place
         for place, feature in enumerate(features_of(made.recipe.layout))
-        if not feature.categories and not _is_binary(made.features[:, place])
+        if not feature.categories
+        and not _has_truth(feature, schema)
+        and not _is_binary(made.features[:, place])
     ]
     rank, order = rank_of(found[:, of_numbers])
     if rank < len(of_numbers):
@@ -317,6 +318,12 @@ def _has_full_rank(made: Matrices, weights: np.ndarray) -> bool:
             f"formula: {extra} cannot be told apart from the other terms; leave them out"
         )
     return rank_of(found)[0] == len(made.terms)
+
+
+def _has_truth(feature: Feature, schema: Schema) -> bool:
+    """Whether a feature has a factor of true and false, of which all rows may have the same."""
+    used = {name for factor in feature.factors for name in factor_columns(factor.tree)}
+    return any(schema[name].category_type == "boolean" for name in used)
 
 
 def _is_binary(x: np.ndarray) -> bool:

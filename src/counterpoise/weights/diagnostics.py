@@ -229,9 +229,11 @@ def fitted_sample_size(
         ) from None
     of_target = np.diag(inverse @ target @ inverse.T)
     of_weighted = np.diag(inverse @ weighted @ inverse.T)
+    # Of a parameter that no row moves there is nothing to be worth.
+    ratios = np.divide(of_target, of_weighted, out=np.zeros(len(of_target)), where=of_weighted > 0)
     return FittedSize(
         overall=float(len(weights) * of_target.sum() / of_weighted.sum()),
-        by_parameter=len(weights) * of_target / of_weighted,
+        by_parameter=len(weights) * ratios,
     )
 
 
