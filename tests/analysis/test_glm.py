@@ -446,6 +446,32 @@ def test_a_target_of_which_the_rows_have_one_value_is_held_and_told(formula, fam
         assert "hardly any rows tell 'age', 'ward[T.medicine]'" in model[term].note
 
 
+@pytest.mark.parametrize("wards", [("closed", "surgery", "medicine"), ("surgery", "closed")])
+@pytest.mark.parametrize(
+    ("formula", "family"), [("age ~ children + ward", "auto"), ("children ~ ward", "poisson")]
+)
+def test_what_a_row_alone_tells_is_as_wide_as_a_row_is_off(formula, family, wards):
+    release = make_release(600, replicates=30)
+    wards = tuple(dict.fromkeys([*wards, "medicine"]))
+    schema = SCHEMA.replace(cp.Column.categorical("ward", list(wards)))
+    made = with_ward(release, [7], weight=1.0)
+    made.table.loc[7, "children"] = 1  # of none a count is separated, and held
+    table = schema.restore(made.table).assign(weight=made.weights)
+    model = cp.Release(table, schema, dict(release.card), release.replicates).glm(formula, family)
+    plain = release.glm(formula, family)
+    alone = "Intercept" if wards[0] == "closed" else "ward[T.closed]"
+    for term in (alone, *[f"ward[T.{ward}]" for ward in wards[1:] if wards[0] == "closed"]):
+        # All of it is the row's, as if the rows were people: the replicates vary nothing there.
+        assert model[term].standard_error == pytest.approx(model.naive_errors[term], rel=0.05)
+        assert f"one row alone tells '{alone}'" in model[term].note
+    if wards[0] != "closed":
+        both = "ward[T.medicine]"
+        assert model[both].note == ""
+        assert model[both].standard_error == pytest.approx(plain[both].standard_error, rel=0.05)
+    errors = [each.standard_error for each in model]
+    assert np.sqrt(np.diag(model.covariance)) == pytest.approx(errors, rel=1e-9)
+
+
 @pytest.mark.parametrize("formula", ["age ~ children + ill", "age ~ children * ill"])
 def test_true_and_false_of_which_the_rows_have_one_is_held_and_told(formula):
     release = make_release(600, replicates=30)

@@ -33,7 +33,7 @@ from counterpoise.analysis.replication import FULL, REPLICATES, UNWEIGHTED, Desi
 from counterpoise.analysis.result import LEVEL, Estimate, Estimates, counting, estimate, joined
 from counterpoise.analysis.support import Measured
 from counterpoise.analysis.text import aligned, show
-from counterpoise.analysis.weak_prior import LOOSE, Fit, fit, hold_back, rank_of, said_of
+from counterpoise.analysis.weak_prior import LOOSE, Fit, fit, hold_back, listed, rank_of, said_of
 from counterpoise.arguments import real_number
 from counterpoise.errors import AnalysisError
 from counterpoise.formulas.families import MULTINOMIAL, choose_family, coded_targets, usual_family
@@ -46,7 +46,7 @@ from counterpoise.formulas.likelihood import (
     probabilities,
 )
 from counterpoise.formulas.matrices import Matrices, ReadFormula, Recipe, read_formula
-from counterpoise.formulas.row_sums import alike, triangle
+from counterpoise.formulas.row_sums import alike, row_blocks, triangle
 from counterpoise.formulas.terms import factor_columns
 from counterpoise.schema import Schema
 
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 # More coefficients of a multinomial model than this are a mistake, and fits of 80 replicates take
 # minutes: each step of Newton's method costs their number cubed.
 MOST_COEFFICIENTS = 500
+# A leverage nearer to one than this is one, but for rounding.
+EXACT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -213,12 +215,14 @@ def glm(
     asked = was_asked(release, read, chosen, usual_family(release.schema, read.targets))
     supports = supports_of(Measured.of_release(release), read, made.recipe.layout, asked)
     supports = supports.tiled(equations)
-    # What no row tells, and what nobody measured, beside what the replicates vary.
-    lent = fitted.whole.moves / sizes[:, None]
+    # What no row or one alone tells, and what nobody measured, beside what the replicates vary.
+    lent = np.hstack([fitted.whole.moves, fitted.alone]) / sizes[:, None]
     if chosen == "gaussian":
         unit *= OF_LOGIT
     moves = ignorance(supports, steps / unit, fitted.information, prior_deviation) / sizes[:, None]
-    notes = _notes(fitted.whole.untold(steps / unit).tolist(), terms, made, fitted.note)
+    notes = _notes(
+        fitted.whole.untold(steps / unit).tolist(), fitted.of_one_row, terms, made, fitted.note
+    )
     members = tuple(
         widened(estimate(line, note=note, beyond=doubt), support, more, prior_deviation)
         for line, note, doubt, support, more in zip(
@@ -340,12 +344,19 @@ class _Fitted:
     results: np.ndarray
     information: np.ndarray
     dispersion: float  # so that Var(beta) = phi information^-1
+    alone: np.ndarray  # coefficients x rows that replicates cannot vary; see `_alone`
     note: str
 
     @property
     def naive_errors(self) -> np.ndarray:
         """Standard errors if the synthetic rows were people."""
         return np.asarray(np.sqrt(self.dispersion * np.diag(np.linalg.inv(self.information))))
+
+    @property
+    def of_one_row(self) -> list[int]:
+        """The coefficients that rest on a row alone by more than a tenth of their naive error."""
+        moved = np.linalg.norm(self.alone, axis=1)
+        return [int(each) for each in np.flatnonzero(moved > self.naive_errors / 10)]
 
 
 def _fit_all(
@@ -379,7 +390,38 @@ def _fit_all(
     failed = sum(each is None for each in replicates)
     note = _said_of_replicates(failed, held, len(replicates))
     information = held_likelihood.information(eta, weights)
-    return _Fitted(whole, results, information, dispersion, note)
+    alone = _alone(own, beta, weights, information, dispersion)
+    return _Fitted(whole, results, information, dispersion, alone, note)
+
+
+def _alone(
+    likelihood: Numeric | Multinomial,
+    beta: np.ndarray,
+    weights: np.ndarray,
+    information: np.ndarray,
+    dispersion: float,
+) -> np.ndarray:
+    """How coefficients move with each row that is fitted exactly: coefficients x such rows.
+
+    A row of leverage one, as the only one of its category, is fitted whatever its weight is, so
+    that replicates do not vary what it says. Its part of the naive covariance does:
+
+        phi I^-1 = sum_i m_i m_i',   m_i = sqrt(phi w_i v_i) I^-1 x_i,   h_i = w_i v_i x_i' I^-1 x_i
+
+    Categories of a target that a row tells alone are separated, and held by a prior.
+    """
+    if isinstance(likelihood, Multinomial):
+        return np.zeros((len(beta), 0))
+    inverse, family = np.linalg.inv(information), likelihood.family
+    curvature = weights * family.variance(family.mean(likelihood.predictor(beta)))
+    found = [np.zeros((0, len(beta)))]
+    for some in row_blocks(len(weights)):
+        x = likelihood.x[some]
+        moved = x @ inverse
+        leverage = curvature[some] * (x * moved).sum(axis=1)
+        is_exact = leverage > 1 - EXACT
+        found.append(moved[is_exact] * np.sqrt(dispersion * curvature[some][is_exact])[:, None])
+    return np.concatenate(found).T
 
 
 def _added_up(
@@ -403,10 +445,14 @@ def _added_up(
     return likelihood, fewer, np.arange(len(first)), sums[:, UNWEIGHTED]
 
 
-def _notes(untold: list[int], terms: Sequence[str], made: Matrices, others: str) -> list[str]:
-    """A note for every coefficient: of all of them, and of those that the rows do not tell."""
+def _notes(
+    untold: list[int], of_one: list[int], terms: Sequence[str], made: Matrices, others: str
+) -> list[str]:
+    """A note for every coefficient: of all, and of those that no row or one alone tells."""
+    single = f"one row alone tells {listed([terms[each] for each in of_one])}"
+    notes = [joined(others, single if place in of_one else "") for place in range(len(terms))]
     if not untold:
-        return [others] * len(terms)
+        return notes
     features = features_of(made.recipe.layout)
     own = [features[place % len(features)] for place in untold]
     named = [terms[place] for place, each in zip(untold, own, strict=True) if each.factors]
@@ -420,7 +466,7 @@ def _notes(untold: list[int], terms: Sequence[str], made: Matrices, others: str)
     }
     if bases:
         said += f": compare with others than {', '.join(sorted(bases))}"
-    return [joined(others, said) if place in untold else others for place in range(len(terms))]
+    return [joined(note, said if place in untold else "") for place, note in enumerate(notes)]
 
 
 def _said_of_replicates(failed: int, held: int, count: int) -> str:
