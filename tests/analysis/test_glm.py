@@ -463,13 +463,25 @@ def test_what_a_row_alone_tells_is_as_wide_as_a_row_is_off(formula, family, ward
     for term in (alone, *[f"ward[T.{ward}]" for ward in wards[1:] if wards[0] == "closed"]):
         # All of it is the row's, as if the rows were people: the replicates vary nothing there.
         assert model[term].standard_error == pytest.approx(model.naive_errors[term], rel=0.05)
-        assert f"one row alone tells '{alone}'" in model[term].note
+        assert f"one row, or rows all alike, tell '{alone}'" in model[term].note
     if wards[0] != "closed":
         both = "ward[T.medicine]"
         assert model[both].note == ""
         assert model[both].standard_error == pytest.approx(plain[both].standard_error, rel=0.05)
     errors = [each.standard_error for each in model]
     assert np.sqrt(np.diag(model.covariance)) == pytest.approx(errors, rel=1e-9)
+
+
+def test_a_category_of_rows_all_alike_is_as_wide_as_their_number_tells():
+    release = make_release(600, replicates=30)
+    made = with_ward(release, np.arange(600) % 20 == 0, weight=1.0)
+    made.table.loc[made.table["ward"] == "closed", "children"] = 0
+    model = made.glm("children ~ ward", "gaussian")
+    found, others = model["ward[T.closed]"], model["ward[T.medicine]"]
+    assert "rows all alike, tell 'ward[T.closed]'" in found.note and others.note == ""
+    # Thirty rows, of which each is off as numbers of children from 0 to 3 are.
+    assert found.standard_error == pytest.approx(np.sqrt(5 / 4 / 30), rel=0.1)
+    assert others.standard_error < found.standard_error / 2
 
 
 @pytest.mark.parametrize("formula", ["age ~ children + ill", "age ~ children * ill"])

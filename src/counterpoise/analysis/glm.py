@@ -354,7 +354,7 @@ class _Fitted:
 
     @property
     def of_one_row(self) -> list[int]:
-        """The coefficients that rest on a row alone by more than a tenth of their naive error."""
+        """The coefficients that such rows move by more than a tenth of their naive error."""
         moved = np.linalg.norm(self.alone, axis=1)
         return [int(each) for each in np.flatnonzero(moved > self.naive_errors / 10)]
 
@@ -404,7 +404,8 @@ def _alone(
     """How coefficients move with each row that is fitted exactly: coefficients x such rows.
 
     A row of leverage one, as the only one of its category, is fitted whatever its weight is, so
-    that replicates do not vary what it says. Its part of the naive covariance does:
+    that replicates do not vary what it says; nor do they where rows are all alike, which count as
+    one here. Its part of the naive covariance does:
 
         phi I^-1 = sum_i m_i m_i',   m_i = sqrt(phi w_i v_i) I^-1 x_i,   h_i = w_i v_i x_i' I^-1 x_i
 
@@ -449,7 +450,7 @@ def _notes(
     untold: list[int], of_one: list[int], terms: Sequence[str], made: Matrices, others: str
 ) -> list[str]:
     """A note for every coefficient: of all, and of those that no row or one alone tells."""
-    single = f"one row alone tells {listed([terms[each] for each in of_one])}"
+    single = f"one row, or rows all alike, tell {listed([terms[each] for each in of_one])}"
     notes = [joined(others, single if place in of_one else "") for place in range(len(terms))]
     if not untold:
         return notes
