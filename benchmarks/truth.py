@@ -20,7 +20,13 @@ report reads what is there. Of every kind of answer, mark and population it says
 - `fit`: the width over 3.92 root mean square errors, both in units of the private sample's standard
   error, and so 1 where intervals are as wide as errors are large;
 - `error`: that root mean square error;
-- `refused`: the part that got no interval or no answer.
+- `refused`: the part that got no interval or no answer;
+- `nulls` and `rejects`: how many slopes and correlations are zero in the population, or within a
+  tenth of the private sample's standard error of it, and the part of their intervals without zero.
+
+Beside single intervals stand those of a family together (`Estimates.simultaneous`): all cells of a
+pair of columns, the means of a number in all groups of a column, all coefficients of a model. A
+family is one line, covered where all of it is.
 
 Noise comes from seeds.
 """
@@ -48,6 +54,11 @@ import counterpoise as cp
 from truth_populations import CHECK, CHOOSE, Population, population
 
 LEVEL, BOOTSTRAPS = 0.95, 60
+# Kinds of families whose intervals are to hold together begin so, and their names with the family.
+TOGETHER, BETWEEN = "simultaneous ", ": "
+# Of these kinds a truth of zero is no relation; nearly zero is within this part of the private
+# sample's standard error, where a test at 5% rejects 5.1%.
+RELATIONS, NEARLY_ZERO = ("linear", "logistic", "correlation"), 0.1
 QUANTILES = (0.1, 0.5, 0.9, 0.98)
 WAYS = ("nothing", "target", "questions")
 
@@ -65,13 +76,19 @@ def answers(asked: Population, release: cp.Release) -> Iterator[tuple[str, str, 
             yield "share", f"{name}={label}", _of(found, label)
         for number in asked.numbers:
             means = _or_none(partial(release.mean, number, by=name))
+            of_all = _together(means)
             for label in labels:
-                yield "group mean", f"{number} of {name}={label}", _of(means, label)
+                one = f"{number} of {name}={label}"
+                yield "group mean", one, _of(means, label)
+                yield f"{TOGETHER}group mean", f"{number} of {name}: {one}", _of(of_all, label)
     for one, other in combinations(asked.few, 2):
         cells = _or_none(partial(release.crosstab, one, other))
+        of_all = _together(cells)
         labels = product(asked.schema[one].categories or (), asked.schema[other].categories or ())
         for pair in labels:
-            yield "cell", f"{one}={pair[0]}, {other}={pair[1]}", _of(cells, pair)
+            cell = f"{one}={pair[0]}, {other}={pair[1]}"
+            yield "cell", cell, _of(cells, pair)
+            yield f"{TOGETHER}cell", f"{one} x {other}: {cell}", _of(of_all, pair)
     for one, other in combinations([*asked.numbers, *_truths(asked)], 2):
         yield "correlation", f"{one}, {other}", _or_none(partial(release.corr, one, other))
     for kind, formula in asked.regressions:
@@ -79,9 +96,11 @@ def answers(asked: Population, release: cp.Release) -> Iterator[tuple[str, str, 
         if model is None:
             yield kind, formula, None
             continue
+        of_all = _together(model)
         for term, found in model.items():
             if term != "Intercept":
                 yield kind, f"{formula}: {term}", found
+            yield f"{TOGETHER}coefficients", f"{formula}: {term}", of_all[term]
 
 
 def _truths(asked: Population) -> list[str]:
@@ -93,6 +112,11 @@ def _or_none(ask: Any) -> Any:
         return ask()
     except cp.CounterpoiseError:
         return None
+
+
+def _together(found: Any) -> Any:
+    """With intervals that hold together; as it is where there are none, as in a population."""
+    return found and (_or_none(found.simultaneous) or found)
 
 
 def _of(found: Any, label: Any) -> Any:
@@ -159,7 +183,7 @@ def one(
         verdict = made.card.get("weights", {}).get("verdict", {})
         found = lines(known, made.use_weights())
     found["verdict"] = str(verdict.get("level") if isinstance(verdict, dict) else verdict)
-    found["asked"] = found["name"].str.partition(":")[0].isin(questions)
+    found["asked"] = found["name"].str.partition(BETWEEN)[0].isin(questions)
     found.to_parquet(file)
     return file
 
@@ -177,7 +201,10 @@ def collected(out: Path, names: list[str], data: Path | None) -> pd.DataFrame:
             found = pd.read_parquet(file)
             own = pd.read_parquet(out / f"own-{name}-{rows}-{seed}.parquet")
             own = own.set_index(["kind", "name"])[["value", "low", "high"]].add_prefix("own_")
-            found = found.join(known.rename(columns={"value": "truth"}), on=["kind", "name"])
+            # What the population tells and a release does not is refused, as a model that it lacks.
+            found = found.set_index(["kind", "name"]).reindex(known.index)
+            found = found.assign(truth=known["value"], support=found["support"].fillna(""))
+            found = found.reset_index()
             found = found.join(own, on=["kind", "name"])
             scale = np.where(found["kind"] == "total", int(rows), 1.0)
             found["truth"] *= scale
@@ -199,8 +226,8 @@ def report(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     unit = unit.groupby(setting)["unit"].median()
     frame = frame.join(unit, on=setting)
     frame = frame[frame["unit"] > 0].copy()
-    frame["refused"] = ~np.isfinite(frame["low"])
-    has = ~frame["refused"]
+    has = np.isfinite(frame["low"])
+    frame["refused"] = (~has).astype(float)
     near = 1e-9 * frame["truth"].abs()
     held = (frame["low"] - near <= frame["truth"]) & (frame["truth"] <= frame["high"] + near)
     frame["covered"] = held.astype(float).where(has)
@@ -212,6 +239,11 @@ def report(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     frame["width"] = width / 3.92 / frame["unit"]
     frame["price"] = width / (frame["own_high"] - frame["own_low"]).replace(0, np.nan)
     frame["squared"] = ((frame["value"] - frame["truth"]) / frame["unit"]) ** 2
+    is_zero = frame["kind"].isin(RELATIONS) & (frame["truth"].abs() < NEARLY_ZERO * frame["unit"])
+    frame["null"] = is_zero
+    rejects = (frame["low"] > 0) | (frame["high"] < 0)
+    frame["rejects"] = rejects.astype(float).where(is_zero & has)
+    frame = _by_family(frame)
     grouped = frame.groupby(by, observed=True)
     table = pd.DataFrame(
         {
@@ -223,11 +255,28 @@ def report(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
             "error": np.sqrt(grouped["squared"].mean()),
             "median_error": np.sqrt(grouped["squared"].median()) / 0.6745,
             "refused": grouped["refused"].mean(),
+            "nulls": grouped["null"].sum(),
+            "rejects": grouped["rejects"].mean(),
         }
     )
     table["fit"] = table["width"] / table["error"]
     table["median_fit"] = grouped["width"].median() / table["median_error"]
     return table.round(3)
+
+
+def _by_family(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same with one line for every family: what holds only in part does not hold.
+
+    Widths and errors in units of single intervals are not for intervals that hold together.
+    """
+    of_family = frame["kind"].str.startswith(TOGETHER)
+    members = frame[of_family].assign(support="of all together", width=np.nan, squared=np.nan)
+    members["name"] = members["name"].str.partition(BETWEEN)[0]
+    how = dict.fromkeys(members.columns, "first")
+    how |= {"covered": "min", "own": "min", "price": "median", "refused": "mean"}
+    key = ["population", "way", "rows", "epsilon", "seed", "kind", "name"]
+    made = members.groupby(key, as_index=False, observed=True).agg(how)
+    return pd.concat([frame[~of_family], made], ignore_index=True)
 
 
 def run(chosen: argparse.Namespace, names: list[str]) -> None:

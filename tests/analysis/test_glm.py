@@ -185,7 +185,7 @@ def test_a_multinomial_model_predicts_the_probability_of_every_category():
     assert np.isnan(found[1]).all()
 
 
-def test_a_target_of_one_value_is_refused_and_of_separate_categories_is_held():
+def test_a_target_of_one_of_many_categories_is_refused_and_of_separate_ones_is_held():
     release = make_release()
     pain = pd.Series(np.where(release.table["age"] > 50, "much", "none"))
     pain[release.table["age"] > 80] = "some"
@@ -193,10 +193,9 @@ def test_a_target_of_one_value_is_refused_and_of_separate_categories_is_held():
     model = cp.Release(table, release.schema, {}, release.replicates).glm("pain ~ age")
     assert "hardly any rows tell 'some: age'" in str(model)
     assert model["much: age"].standard_error > 2.5 / (2 * 30)  # a step is two deviations of age
-    constant = release.schema.restore(release.table.assign(pain="none", ill=True))
-    for formula in ("pain ~ age", "ill ~ age"):
-        with pytest.raises(AnalysisError, match=r"has one (category|value) in the synthetic rows"):
-            cp.Release(constant, release.schema, {}).glm(formula)
+    constant = release.schema.restore(release.table.assign(pain="none"))
+    with pytest.raises(AnalysisError, match="has one category in the synthetic rows"):
+        cp.Release(constant, release.schema, {}).glm("pain ~ age")
 
 
 def test_the_size_of_a_column_does_not_matter():
@@ -424,6 +423,91 @@ def test_next_to_no_weight_on_an_outcome_is_none():
     model = cp.Release(table, SCHEMA, {}, replicates).glm("ill ~ age + ward")
     low, high = model["ward[T.closed]"].interval()
     assert low < 0 < high and high - low > 3.9 * 2.5
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "value"),
+    [
+        ("ill ~ age + ward", "auto", False),
+        ("ill ~ age + ward", "auto", True),
+        ("children ~ age + ward", "poisson", 0),
+    ],
+)
+def test_a_target_of_which_the_rows_have_one_value_is_held_and_told(formula, family, value):
+    release = make_release(600, replicates=30)
+    target = formula.partition(" ~")[0]
+    table = release.table.assign(**{target: value})
+    model = cp.Release(table, SCHEMA, dict(release.card), release.replicates).glm(formula, family)
+    low, high = model["Intercept"].interval()
+    assert (high < 1 if not value else low > -1) and 3.9 * 2.5 < high - low < 6 * 2.5
+    for term, step in (("age", 2 * release.table["age"].std()), ("ward[T.medicine]", 1.0)):
+        low, high = model[term].interval()
+        assert low < 0 < high and 3.5 * 2.5 < (high - low) * step < 6 * 2.5
+        assert "hardly any rows tell 'age', 'ward[T.medicine]'" in model[term].note
+
+
+@pytest.mark.parametrize("wards", [("closed", "surgery", "medicine"), ("surgery", "closed")])
+@pytest.mark.parametrize(
+    ("formula", "family"), [("age ~ children + ward", "auto"), ("children ~ ward", "poisson")]
+)
+def test_what_a_row_alone_tells_is_as_wide_as_a_row_is_off(formula, family, wards):
+    release = make_release(600, replicates=30)
+    wards = tuple(dict.fromkeys([*wards, "medicine"]))
+    schema = SCHEMA.replace(cp.Column.categorical("ward", list(wards)))
+    made = with_ward(release, [7], weight=1.0)
+    made.table.loc[7, "children"] = 1  # of none a count is separated, and held
+    table = schema.restore(made.table).assign(weight=made.weights)
+    model = cp.Release(table, schema, dict(release.card), release.replicates).glm(formula, family)
+    plain = release.glm(formula, family)
+    alone = "Intercept" if wards[0] == "closed" else "ward[T.closed]"
+    for term in (alone, *[f"ward[T.{ward}]" for ward in wards[1:] if wards[0] == "closed"]):
+        # All of it is the row's, as if the rows were people: the replicates vary nothing there.
+        assert model[term].standard_error == pytest.approx(model.naive_errors[term], rel=0.05)
+        assert f"one row, or rows all alike, tell '{alone}'" in model[term].note
+    if wards[0] != "closed":
+        both = "ward[T.medicine]"
+        assert model[both].note == ""
+        assert model[both].standard_error == pytest.approx(plain[both].standard_error, rel=0.05)
+    errors = [each.standard_error for each in model]
+    assert np.sqrt(np.diag(model.covariance)) == pytest.approx(errors, rel=1e-9)
+
+
+def test_a_category_of_rows_all_alike_is_as_wide_as_their_number_tells():
+    release = make_release(600, replicates=30)
+    made = with_ward(release, np.arange(600) % 20 == 0, weight=1.0)
+    made.table.loc[made.table["ward"] == "closed", "children"] = 0
+    model = made.glm("children ~ ward", "gaussian")
+    found, others = model["ward[T.closed]"], model["ward[T.medicine]"]
+    assert "rows all alike, tell 'ward[T.closed]'" in found.note and others.note == ""
+    # Thirty rows, of which each is off as numbers of children from 0 to 3 are.
+    assert found.standard_error == pytest.approx(np.sqrt(5 / 4 / 30), rel=0.1)
+    assert others.standard_error < found.standard_error / 2
+
+
+@pytest.mark.parametrize("formula", ["age ~ children + ill", "age ~ children * ill"])
+def test_true_and_false_of_which_the_rows_have_one_is_held_and_told(formula):
+    release = make_release(600, replicates=30)
+    unit = np.sqrt(np.cov(release.table["age"], aweights=release.weights))
+    plain = release.glm("age ~ children")["children"]
+    for ill in (False, True):
+        table = release.table.assign(ill=ill)
+        model = cp.Release(table, SCHEMA, dict(release.card), release.replicates).glm(formula)
+        low, high = model["ill"].interval()
+        assert low < 0 < high and 3.9 * 2.5 * unit < high - low < 4.5 * 2.5 * unit
+        assert "'ill'" in model["ill"].note and "hardly any rows tell" in model["ill"].note
+        if not ill or "*" not in formula:
+            assert model["children"].value == pytest.approx(plain.value, abs=plain.standard_error)
+            assert model["children"].standard_error == pytest.approx(plain.standard_error, rel=0.2)
+
+
+def test_two_truths_that_no_row_has_both_of_are_held():
+    release = make_release(600, replicates=30)
+    place = np.arange(600) % 20
+    table = release.table.assign(ill=place == 0, rare=place == 1)
+    schema = cp.Schema([*SCHEMA, cp.Column.boolean("rare")])
+    model = cp.Release(table, schema, {}, release.replicates).glm("age ~ ill * rare")
+    assert "hardly any rows tell 'ill:rare'" in model["ill:rare"].note
+    assert model["ill"].note == model["rare"].note == ""
 
 
 def test_powers_of_a_number_are_not_held():

@@ -462,3 +462,13 @@ def test_a_parameter_that_nothing_measured_is_as_wide_as_its_prior(release):
     assert "! never measured" in str(made.posterior(formula, replicates=False, **QUICK))
     linear = made.posterior("age ~ children", replicates=False, **QUICK)
     assert linear.supports == ("never", "never", "never")
+
+
+def test_a_truth_that_no_row_has_is_as_wide_as_its_prior(release):
+    made = cp.Release(
+        release.table.assign(ill=False), release.schema, dict(release.card), release.replicates
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = made.posterior("ward ~ ill", prior=Prior(2.5), **QUICK)
+    assert found["medicine: ill"].std() == pytest.approx(2.5, rel=0.15)

@@ -20,6 +20,7 @@ import counterpoise as cp
 from counterpoise.report.snippets import Snippets
 
 ESTIMATES = Path(__file__).parents[2] / "docs" / "methods" / "estimates.md"
+REPLICATES = ESTIMATES.with_name("replicates.md")
 ANALYST = Path(__file__).parents[2] / "docs" / "analyst.md"
 
 
@@ -144,13 +145,39 @@ def test_the_lines_of_the_report_run(folder):
     named = lines.replace("svymean(~age, d", "m <- svymean(~age, d").replace(
         "svyby(", "by <- svyby("
     )
-    last = "\nsay('mean', c(m, SE(m)))\nsay('by', c(by$age, SE(by)))"
+    last = """
+say('mean', c(m, SE(m)))
+say('by', c(by$age, SE(by)))
+model <- svyglm(dose ~ age, design)
+say('model', c(coef(model), SE(model)))
+"""
     read = of_all_digits(csv_line_of(lines), folder)
     found = run(from_csv(named, read) + last, folder)
     release = cp.load(folder)
     mean = release.mean("age")
     assert found["mean"] == pytest.approx([mean.value, mean.standard_error], rel=1e-9)
     assert found["by"] == pytest.approx(parts(release.mean("age", by="ward")), rel=1e-9)
+    model = parts(release.glm("dose ~ age").coefficients)
+    assert found["model"] == pytest.approx(model, rel=1e-9)
+
+
+@needs_r
+def test_the_part_of_the_way_is_fays_as_the_documentation_says(folder):
+    said = re.search(r"That is Fay's method.*his coefficient is (.*?)\)\.", REPLICATES.read_text())
+    assert said[1] == "1 - p"
+    release, (lines, csv_line) = cp.load(folder), documented(ESTIMATES)
+    own = 'type = "other", scale = card$replicates$scale, rscales = rep(1, R), mse = TRUE'
+    assert own in lines
+    fay = lines.replace(own, f'type = "Fay", rho = {said[1]}, mse = TRUE')
+    p = f"p <- {release.card['replicates']['part']!r}\n"
+    last = """
+say("mean", SE(m))
+say("model", SE(svyglm(dose ~ age, design)))
+"""
+    found = run(p + from_csv(fay, of_all_digits(csv_line, folder)) + last, folder.parent)
+    assert found["mean"] == pytest.approx([release.mean("age").standard_error], rel=1e-9)
+    errors = [each.standard_error for each in release.glm("dose ~ age").coefficients]
+    assert found["model"] == pytest.approx(errors, rel=1e-9)
 
 
 @needs_r

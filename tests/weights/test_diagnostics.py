@@ -183,6 +183,17 @@ GOOD = Diagnosis(
         ({"tail_shape": 0.6}, "caution", "k-hat 0.60"),
         ({"tail_shape": 0.75}, "do not use", "k-hat 0.75"),
         ({"tail_shape": 0.75, "tail_share": 0.04}, "fine", "rest on enough rows"),
+        # Of so few rows nobody knows the shape to within 0.3.
+        (
+            {"rows": 110, "effective_sample_size": 90.0, "tail_share": 0.2, "tail_shape": 0.75},
+            "caution",
+            "k-hat 0.75",
+        ),
+        (
+            {"rows": 110, "effective_sample_size": 90.0, "tail_share": 0.2, "tail_shape": 0.95},
+            "do not use",
+            "k-hat 0.95",
+        ),
         (
             {"finite_variance": exceedance_test(exceedances(0.9, 300, 0))},
             "caution",

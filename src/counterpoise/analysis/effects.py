@@ -4,7 +4,8 @@ The augmented score (`formulas.effects`) is averaged with the weights, with regr
 treatment and of each arm's outcome that are fitted with the same weights; once more with every
 replicate, so that the interval has the noise of all of it. It is an effect only if what is given
 is all that treatment and outcome have in common, which no table can show. Overlap it can: rows
-with next to no chance to be in one of the arms are counted, and too many are refused.
+with next to no chance to be in one of the arms are counted, and what is said of them there is their
+regression's, as of a rare treatment, or of a ward in which everybody is treated.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from counterpoise.schema.expression_trees import Name, written
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
 
-# From this part of the rows on it is said that they lack overlap, and from that it is refused.
-NOTABLE, TOO_MANY = 0.01, 0.5
+# From this part of the rows on it is said that they lack overlap. A round number; not studied.
+NOTABLE = 0.01
 NOBODY_LOOKED = "no interval, because a relation that it depends on was never measured"
 
 
@@ -69,15 +70,12 @@ def effect(release: Release, treatment: str, outcome: str, given: str) -> Estima
     found = _Fits.of(arms, outcomes, FAMILIES[family], weights, design.part)
     results = np.array([found.value(each[rows], place) for place, each in enumerate(design.each())])
     part = found.beyond_overlap
-    if part > TOO_MANY:
-        raise AnalysisError(
-            f"effect: {part:.0%} of the rows have a chance below {OVERLAP[0]:.0%} to be in one of "
-            f"the arms of {treatment!r}: there is nobody to compare them with; ask about a part of "
-            "the population in which both occur"
-        )
     note = ""
     if part >= NOTABLE:
-        note = f"{part:.0%} of the rows have next to no chance to be in one of the arms"
+        note = (
+            f"{part:.0%} of the rows have next to no chance to be in one of the arms, and what they"
+            " would have there is what the regression of the others says"
+        )
     note = joined(note, said_of(found.untold) if found.untold else "")
     found_effect = estimate(design.whole_way(results), note=note, beyond=found.doubt)
     support = _support(release, question, table, coded)

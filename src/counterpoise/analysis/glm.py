@@ -27,13 +27,13 @@ from counterpoise.analysis.coefficients import (
     widened,
 )
 from counterpoise.analysis.columns import Groups
-from counterpoise.analysis.features import features_of
+from counterpoise.analysis.features import Feature, features_of
 from counterpoise.analysis.replicate_fits import fit_replicates
 from counterpoise.analysis.replication import FULL, REPLICATES, UNWEIGHTED, Design, covariance
 from counterpoise.analysis.result import LEVEL, Estimate, Estimates, counting, estimate, joined
 from counterpoise.analysis.support import Measured
 from counterpoise.analysis.text import aligned, show
-from counterpoise.analysis.weak_prior import LOOSE, Fit, fit, hold_back, rank_of, said_of
+from counterpoise.analysis.weak_prior import LOOSE, Fit, fit, hold_back, listed, rank_of, said_of
 from counterpoise.arguments import real_number
 from counterpoise.errors import AnalysisError
 from counterpoise.formulas.families import MULTINOMIAL, choose_family, coded_targets, usual_family
@@ -46,7 +46,9 @@ from counterpoise.formulas.likelihood import (
     probabilities,
 )
 from counterpoise.formulas.matrices import Matrices, ReadFormula, Recipe, read_formula
-from counterpoise.formulas.row_sums import alike, triangle
+from counterpoise.formulas.row_sums import alike, row_blocks, triangle
+from counterpoise.formulas.terms import factor_columns
+from counterpoise.schema import Schema
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 # More coefficients of a multinomial model than this are a mistake, and fits of 80 replicates take
 # minutes: each step of Newton's method costs their number cubed.
 MOST_COEFFICIENTS = 500
+# A leverage nearer to one than this is one, but for rounding.
+EXACT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -188,7 +192,7 @@ def glm(
     x, rows = made.features, made.rows
     if not design.weights[rows].sum() > 0:
         raise AnalysisError("formula: no row with weight has a value in all of its columns")
-    can_tell = _has_full_rank(made, design.weights[rows])
+    can_tell = _has_full_rank(made, design.weights[rows], release.schema)
     own_steps, varied = steps_of(x, design.weights[rows]), x.min(axis=0) < x.max(axis=0)
     # Terms of one size, so that Newton's equations are well conditioned; in place, as the matrix
     # of a large release is most of what is held.
@@ -211,12 +215,14 @@ def glm(
     asked = was_asked(release, read, chosen, usual_family(release.schema, read.targets))
     supports = supports_of(Measured.of_release(release), read, made.recipe.layout, asked)
     supports = supports.tiled(equations)
-    # What no row tells, and what nobody measured, beside what the replicates vary.
-    lent = fitted.whole.moves / sizes[:, None]
+    # What no row or one alone tells, and what nobody measured, beside what the replicates vary.
+    lent = np.hstack([fitted.whole.moves, fitted.alone]) / sizes[:, None]
     if chosen == "gaussian":
         unit *= OF_LOGIT
     moves = ignorance(supports, steps / unit, fitted.information, prior_deviation) / sizes[:, None]
-    notes = _notes(fitted.whole.untold(steps / unit).tolist(), terms, made, fitted.note)
+    notes = _notes(
+        fitted.whole.untold(steps / unit).tolist(), fitted.of_one_row, terms, made, fitted.note
+    )
     members = tuple(
         widened(estimate(line, note=note, beyond=doubt), support, more, prior_deviation)
         for line, note, doubt, support, more in zip(
@@ -292,23 +298,22 @@ def _target(made: Matrices, family: Family) -> np.ndarray:
             f"family: the {family.name} family needs a target between {family.lowest:g} and "
             f"{family.highest:g}"
         )
-    # At the end of what is possible, where the mean of the family never is.
-    if y.min() == y.max() and y.min() in (family.lowest, family.highest):
-        raise AnalysisError("formula: the target has one value in the synthetic rows")
     return y
 
 
-def _has_full_rank(made: Matrices, weights: np.ndarray) -> bool:
+def _has_full_rank(made: Matrices, weights: np.ndarray, schema: Schema) -> bool:
     """Whether the rows tell all terms apart; numbers that they do not are refused.
 
-    Categories that they do not may be too rare for that, and are held by a prior.
+    Categories and truths that they do not may be too rare for that, and are held by a prior.
     """
     # The triangle has the norms and the products of the rows' columns, and is as good as they are.
     found = triangle(made.features, np.sqrt(weights))
     of_numbers = [
         place
         for place, feature in enumerate(features_of(made.recipe.layout))
-        if not feature.categories and not _is_binary(made.features[:, place])
+        if not feature.categories
+        and not _has_truth(feature, schema)
+        and not _is_binary(made.features[:, place])
     ]
     rank, order = rank_of(found[:, of_numbers])
     if rank < len(of_numbers):
@@ -317,6 +322,12 @@ def _has_full_rank(made: Matrices, weights: np.ndarray) -> bool:
             f"formula: {extra} cannot be told apart from the other terms; leave them out"
         )
     return rank_of(found)[0] == len(made.terms)
+
+
+def _has_truth(feature: Feature, schema: Schema) -> bool:
+    """Whether a feature has a factor of true and false, of which all rows may have the same."""
+    used = {name for factor in feature.factors for name in factor_columns(factor.tree)}
+    return any(schema[name].category_type == "boolean" for name in used)
 
 
 def _is_binary(x: np.ndarray) -> bool:
@@ -333,12 +344,19 @@ class _Fitted:
     results: np.ndarray
     information: np.ndarray
     dispersion: float  # so that Var(beta) = phi information^-1
+    alone: np.ndarray  # coefficients x rows that replicates cannot vary; see `_alone`
     note: str
 
     @property
     def naive_errors(self) -> np.ndarray:
         """Standard errors if the synthetic rows were people."""
         return np.asarray(np.sqrt(self.dispersion * np.diag(np.linalg.inv(self.information))))
+
+    @property
+    def of_one_row(self) -> list[int]:
+        """The coefficients that such rows move by more than a tenth of their naive error."""
+        moved = np.linalg.norm(self.alone, axis=1)
+        return [int(each) for each in np.flatnonzero(moved > self.naive_errors / 10)]
 
 
 def _fit_all(
@@ -372,7 +390,39 @@ def _fit_all(
     failed = sum(each is None for each in replicates)
     note = _said_of_replicates(failed, held, len(replicates))
     information = held_likelihood.information(eta, weights)
-    return _Fitted(whole, results, information, dispersion, note)
+    alone = _alone(own, beta, weights, information, dispersion)
+    return _Fitted(whole, results, information, dispersion, alone, note)
+
+
+def _alone(
+    likelihood: Numeric | Multinomial,
+    beta: np.ndarray,
+    weights: np.ndarray,
+    information: np.ndarray,
+    dispersion: float,
+) -> np.ndarray:
+    """How coefficients move with each row that is fitted exactly: coefficients x such rows.
+
+    A row of leverage one, as the only one of its category, is fitted whatever its weight is, so
+    that replicates do not vary what it says; nor do they where rows are all alike, which count as
+    one here. Its part of the naive covariance does:
+
+        phi I^-1 = sum_i m_i m_i',   m_i = sqrt(phi w_i v_i) I^-1 x_i,   h_i = w_i v_i x_i' I^-1 x_i
+
+    Categories of a target that a row tells alone are separated, and held by a prior.
+    """
+    if isinstance(likelihood, Multinomial):
+        return np.zeros((len(beta), 0))
+    inverse, family = np.linalg.inv(information), likelihood.family
+    curvature = weights * family.variance(family.mean(likelihood.predictor(beta)))
+    found = [np.zeros((0, len(beta)))]
+    for some in row_blocks(len(weights)):
+        x = likelihood.x[some]
+        moved = x @ inverse
+        leverage = curvature[some] * (x * moved).sum(axis=1)
+        is_exact = leverage > 1 - EXACT
+        found.append(moved[is_exact] * np.sqrt(dispersion * curvature[some][is_exact])[:, None])
+    return np.concatenate(found).T
 
 
 def _added_up(
@@ -396,10 +446,14 @@ def _added_up(
     return likelihood, fewer, np.arange(len(first)), sums[:, UNWEIGHTED]
 
 
-def _notes(untold: list[int], terms: Sequence[str], made: Matrices, others: str) -> list[str]:
-    """A note for every coefficient: of all of them, and of those that the rows do not tell."""
+def _notes(
+    untold: list[int], of_one: list[int], terms: Sequence[str], made: Matrices, others: str
+) -> list[str]:
+    """A note for every coefficient: of all, and of those that no row or one alone tells."""
+    single = f"one row, or rows all alike, tell {listed([terms[each] for each in of_one])}"
+    notes = [joined(others, single if place in of_one else "") for place in range(len(terms))]
     if not untold:
-        return [others] * len(terms)
+        return notes
     features = features_of(made.recipe.layout)
     own = [features[place % len(features)] for place in untold]
     named = [terms[place] for place, each in zip(untold, own, strict=True) if each.factors]
@@ -413,7 +467,7 @@ def _notes(untold: list[int], terms: Sequence[str], made: Matrices, others: str)
     }
     if bases:
         said += f": compare with others than {', '.join(sorted(bases))}"
-    return [joined(others, said) if place in untold else others for place in range(len(terms))]
+    return [joined(note, said if place in untold else "") for place, note in enumerate(notes)]
 
 
 def _said_of_replicates(failed: int, held: int, count: int) -> str:

@@ -128,9 +128,17 @@ def rank_of(triangle: np.ndarray) -> tuple[int, np.ndarray]:
 
 def said_of(terms: Sequence[str]) -> str:
     """A clause that names terms that are held."""
-    listed = ", ".join(map(repr, terms[:NAMED])) or "the intercept"
-    more = f" and {len(terms) - NAMED} more" if len(terms) > NAMED else ""
-    return f"hardly any rows tell {listed}{more}, held by a prior of deviation {LOOSE:g} a step"
+    return f"hardly any rows tell {listed(terms)}, held by a prior of deviation {LOOSE:g} a step"
+
+
+def listed(terms: Sequence[str]) -> str:
+    """The first of some terms, and how many more there are; the intercept where there are none.
+
+    >>> listed(list("abcde"))
+    "'a', 'b', 'c' and 2 more"
+    """
+    named = ", ".join(map(repr, terms[:NAMED])) or "the intercept"
+    return f"{named} and {len(terms) - NAMED} more" if len(terms) > NAMED else named
 
 
 def _one_each(
