@@ -45,9 +45,8 @@ NEAR = 2  # a target at which rows would stay effective if its square were as ma
 STRIDE = 4  # how many of these are taken at a time, as long as that goes well
 SOFTER = 0.4  # what more of it is added at a time where a part of the rows misled
 # White means that move by h take about exp(-|h|^2) of the effective rows. What is in doubt moves
-# those of a replicate by no more than takes half of its rows, and no replicate goes further than
-# half the way: see `replicate_part`.
-MOST_MOVED, MOST_PART = math.log(2), 0.5
+# those of a replicate by no more than takes half of its rows: see `replicate_part`.
+MOST_MOVED = math.log(2)
 # As many rows of a replicate move a mean half as far as they are asked to; ten times as many,
 # nearly all the way.
 FEW_ROWS = 3.0
@@ -142,7 +141,7 @@ class MomentModel:
         than rows can be weighted to follow.
         """
         moved = float(self.doubt.sum() + self.missed @ self.missed)
-        return min(MOST_PART, math.sqrt(MOST_MOVED / max(moved, MOST_MOVED)))
+        return math.sqrt(MOST_MOVED / max(moved, MOST_MOVED))
 
     def replicating(self, synthetic: Any, redraws: Redraws) -> tuple[np.ndarray, Tilts]:
         """The replicate weights of these rows, and the tilts by which others have theirs."""
