@@ -30,7 +30,7 @@ from counterpoise.weights.protocol import coded_rows
 from counterpoise.weights.row_blocks import MOST_HELD, FeatureRows, MadeRows, RowBlocks, Turn
 from counterpoise.weights.standardise import Standardised, chunks, spread
 from counterpoise.weights.weights import Weights
-from counterpoise.weights.whitening import Whitening
+from counterpoise.weights.whitening import Whitening, least_loadings
 
 if TYPE_CHECKING:
     from counterpoise.weights.replicates import Redraws
@@ -208,6 +208,7 @@ class MomentModel:
             "white_centre": self.whitening.centre,
             "white_directions": self.whitening.directions,
             "white_blocks": self.whitening.blocks,
+            "white_loadings": self.whitening.loadings,
             "differences": self.differences,
             "noise_scale": np.array(self.noise_scale),
             "trust": self.trust,
@@ -227,10 +228,13 @@ class MomentModel:
         scales = arrays["centre"], arrays["scale"], float(arrays["bound"])
         asked = int(arrays.get("asked", 0)), float(arrays.get("asked_bound", 0.0))
         white = arrays["white_centre"], arrays["white_directions"], arrays["white_blocks"]
+        loadings = arrays.get("white_loadings")
+        if loadings is None:  # a model that an earlier version saved
+            loadings = least_loadings(arrays["white_directions"])
         return cls(
             schema=schema,
             standardised=Standardised(features, *scales, *asked),
-            whitening=Whitening(*white),
+            whitening=Whitening(*white, loadings),
             differences=arrays["differences"],
             noise_scale=float(arrays["noise_scale"]),
             trust=arrays["trust"],
