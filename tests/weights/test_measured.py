@@ -19,7 +19,12 @@ from counterpoise.weights.features import (
     Recipe,
     Trends,
 )
-from counterpoise.weights.measured import MOST_ASSUMED, _assumed_of_sums, _variances
+from counterpoise.weights.measured import (
+    MOST_ASSUMED,
+    _assumed_of_sums,
+    _variances,
+    describe_measured,
+)
 
 SCHEMA = cp.Schema(
     [
@@ -273,7 +278,7 @@ def test_the_known_variance_is_that_of_noise_and_sampling_drawn_again():
     directions, size = model.whitening.directions, model.whitening.directions.shape[1]
     noise = model.noise_scale * generator.normal(size=(4000, len(directions))) @ directions
     sample = generator.normal(size=(4000, size)) / np.sqrt(model.population)
-    moved = (noise + sample) @ model.trust.T @ model.whitening.loadings.T
+    moved = (noise @ model.trust.T + sample) @ model.whitening.loadings.T
     _, known = _variances(model)
     assert known == pytest.approx(moved.var(axis=0), rel=0.1)
 
@@ -283,7 +288,8 @@ def test_the_error_that_is_not_of_noise_is_assumption_and_what_weights_missed_is
     size = len(model.differences)
     nothing = replace(model, trust=np.zeros((size, size)), missed=np.zeros(size))
     left, known = _variances(nothing)
-    assert (known == 0).all()
+    sampling = (model.whitening.loadings**2).sum(axis=1) / model.population
+    assert known == pytest.approx(sampling)
     assert left == pytest.approx(model.whitening.loadings**2 @ model.doubt)
     missed, _ = _variances(replace(nothing, missed=np.full(size, 0.1)))
     assert missed - left == pytest.approx(0.01 * (model.whitening.loadings**2).sum(axis=1))
@@ -293,6 +299,25 @@ def test_the_error_that_is_not_of_noise_is_assumption_and_what_weights_missed_is
     )
     sure = replace(nothing, trust=np.eye(size), doubt=whole)
     assert _variances(sure)[0] == pytest.approx(np.zeros(len(left)), abs=1e-12)
+
+
+@pytest.mark.parametrize(("times", "is_known"), [(0.5, True), (2.0, False)])
+def test_a_sum_that_is_shrunken_to_nothing_is_known_by_how_its_doubt_compares_with_a_sample(
+    times, is_known
+):
+    """Columns that are unrelated, for all that a precise sum can tell."""
+    model = fitted()
+    size = len(model.differences)
+    doubt = np.full(size, times / model.population)
+    nothing = replace(
+        model,
+        trust=np.zeros((size, size)),
+        doubt=doubt,
+        missed=np.zeros(size),
+        theta=np.zeros(size),
+    )
+    assert (PAIR in assumed(describe_measured(None, nothing))) != is_known
+    assert (["ill", "age"] in describe_measured(None, nothing)["products"]) == is_known
 
 
 def test_products_that_an_asked_mean_leaves_nothing_of_are_as_well_known_as_it():

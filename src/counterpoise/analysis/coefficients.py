@@ -125,7 +125,8 @@ def _own(target: _Term, term: _Term, measured: Measured, among: Columns) -> str:
     if len(term.columns) > 1:
         # Columns outside the formula may bring some interaction along, as a by-product of
         # relations of their own; that of these columns is zero in the model all the same.
-        return IMPLIED if measured.sources(both) in measured.assumed else NEVER
+        summed = any(measured.sources(both) <= each for each in measured.assumed)
+        return IMPLIED if summed else NEVER
     left, right = measured.sources(target.columns), measured.sources(term.columns)
     # What one column is derived from is not held still against itself.
     others = among - left - right

@@ -7,15 +7,17 @@ values, which say how two columns go together on their scales, and no more. Wher
 fourth has the pairs of which one trend was summed: it relates them, and measures nothing of them.
 Only moment weights sum what they match; a penalised fit to the same features measures none of them.
 
-What was summed is measured only if the sum carries the estimate. The error of a shrunken difference
-T d is (T - 1) delta + T e: noise and sampling e have a known law, while of the true difference
-delta is assumed what shrinkage takes it for; what weights miss of T d is left to the synthesizer as
-well. In white coordinates these have the variances
+What was summed is measured only if the sum carries the estimate. A shrunken difference T d misses
+that of the private table by (T - 1) delta + T e: the noise e has a known law, and so has the table
+as a sample, while of the true difference delta is assumed what shrinkage takes it for; what weights
+miss of T d is left to the synthesizer as well. In white coordinates these have the variances
 
-    K = T (S + 1/n) T'        and        a_j = max(0, doubt_j - (T S T')_jj) + missed_j^2.
+    K = T S T' + 1/n        and        a_j = max(0, doubt_j - (T S T')_jj) + missed_j^2.
 
 Where the second is larger, over the features of a sum, the columns are in a fifth list, with the
-part of the variance that is assumption: they are related, and were not measured.
+part of the variance that is assumption: they are related, and were not measured. Both together are
+the variance that replicates have. A sum that is precise, and tells that there is no relation, is
+shrunken to nothing and measured.
 """
 
 from __future__ import annotations
@@ -131,12 +133,11 @@ def _variances(model: MomentModel) -> tuple[np.ndarray, np.ndarray]:
     """
     directions, loadings = model.whitening.directions, model.whitening.loadings
     # S = s^2 D' D, so that T S T' = s^2 (D T')' (D T')
-    propagated = model.noise_scale**2 * ((directions @ model.trust.T) ** 2).sum(axis=0)
-    assumption = np.maximum(model.doubt - propagated, 0) + model.missed**2
-    carried = loadings @ model.trust
-    noise = model.noise_scale**2 * ((carried @ directions.T) ** 2).sum(axis=1)
+    root = model.noise_scale * (directions @ model.trust.T)
+    assumption = np.maximum(model.doubt - (root**2).sum(axis=0), 0) + model.missed**2
+    noise = ((root @ loadings.T) ** 2).sum(axis=0)
     # Coordinates that are white have a sampling variance of 1/n each.
-    sampling = (carried**2).sum(axis=1) / model.population
+    sampling = (loadings**2).sum(axis=1) / model.population
     return loadings**2 @ assumption, noise + sampling
 
 
