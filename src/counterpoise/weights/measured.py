@@ -16,8 +16,8 @@ miss of T d is left to the synthesizer as well. In white coordinates these have 
 
 Where the second is larger, over the features of a sum, the columns are in a fifth list, with the
 part of the variance that is assumption: they are related, and were not measured. Both together are
-the variance that replicates have. A sum that is precise, and tells that there is no relation, is
-shrunken to nothing and measured.
+about what replicates vary by, but for the noise of the synthesizer. A precise sum that tells of no
+relation is shrunken to nothing and measured all the same, with little left to assume.
 """
 
 from __future__ import annotations
