@@ -34,6 +34,7 @@ SECRET_MODULES = (
     "counterpoise.vault.gradients",
     "counterpoise.vault.votes",
     "counterpoise.vault.select",
+    "counterpoise.vault.persons",
     "counterpoise.vault.points",
     "counterpoise.vault.bandwidth",
     "counterpoise.vault.quantiles",

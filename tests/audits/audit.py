@@ -59,9 +59,11 @@ class Overheard(Noise):
         return self.heard
 
 
-def audited_vault(table, schema, budget: Budget, noise: Noise | None = None) -> Vault:
+def audited_vault(
+    table, schema, budget: Budget, noise: Noise | None = None, person: str | None = None
+) -> Vault:
     """A vault that can be asked without end."""
-    vault = Vault(table, schema, budget)
+    vault = Vault(table, schema, budget, person=person)
     vault.ledger = LastSpend(budget)
     vault._noise = noise or Noise()
     return vault

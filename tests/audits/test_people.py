@@ -6,6 +6,7 @@ else that makes room or takes it, would be noticed.
 """
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,10 +16,12 @@ from tests.audits.exact import (
     GAUSSIAN,
     PURE,
     ROUNDING,
+    Saying,
     assert_charged,
     audit,
     budgets,
     is_replace,
+    listen,
     named,
 )
 from tests.audits.test_exact import ALL, SCHEMA, Vectors
@@ -72,6 +75,31 @@ def test_sums_reveal_of_a_person_all_that_they_are_charged_but_rounding(budget):
         "who",
     )
     assert_charged(part, 1 - 1e-6)
+
+
+EVERY = [(GAUSSIAN, budget) for budget in budgets()] + [(PURE, b) for b in budgets(pure=True)]
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, PLENTY])
+@pytest.mark.parametrize(("share", "budget"), EVERY, ids=named)
+def test_how_many_persons_have_more_reveals_of_a_person_all_that_it_is_charged(share, budget, more):
+    """Of one with few rows as of one with many; replaced, by one on the other side of the bound."""
+    rows = max(1, budget.max_rows_per_person + more)
+    without, having = OTHERS, pd.concat([rows_of(9, "y", "u", rows), OTHERS], ignore_index=True)
+    if is_replace(budget):
+        others = 1 if rows > budget.max_rows_per_person else PLENTY
+        without = pd.concat([OTHERS, rows_of(8, "z", "v", others)], ignore_index=True)
+    tables = without, having
+    assert_charged(audit(lambda vault: vault.persons(share), tables, SCHEMA, budget, "who"), ALL)
+
+
+def test_how_many_persons_have_more_follows_from_the_noised_numbers():
+    budget = Budget(50.0, 1e-6, max_rows_per_person=3)
+    said = Saying(lambda size: np.array([7, -2]))
+    heard = listen(lambda vault: vault.persons(GAUSSIAN), OTHERS, SCHEMA, budget, said, "who")
+    [draw] = heard.draws
+    assert draw.exact.tolist() == [4, 1]
+    assert (heard.answer.within, heard.answer.beyond) == (7, -2)
 
 
 def test_a_relation_reveals_as_much():

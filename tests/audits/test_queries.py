@@ -123,6 +123,43 @@ def test_the_total(share):
         assert_tight(mu_lower_bound(without, having), claimed_mu(event))
 
 
+def audit_persons(budget: Budget, share: Share, noise=None) -> tuple[float, float]:
+    """(lower bound, claim) for a person of ten rows, added or put for one of a single row."""
+    whose = ROWS.assign(who=[1, 2, 3, 3])
+    having = pd.concat([whose, pd.concat([PERSON] * 10).assign(who=9)])
+    without = whose
+    if budget.neighbours.name == "REPLACE_ONE":
+        without = pd.concat([whose, PERSON.assign(who=8)])
+    vaults = [audited_vault(table, SCHEMA, budget, noise, "who") for table in (without, having)]
+
+    def statistic(vault):
+        found = vault.persons(share)
+        is_replaced = budget.neighbours.name == "REPLACE_ONE"
+        return found.beyond - is_replaced * found.within
+
+    runs = 2 * RUNS
+    before, after = (collect(lambda v=v: statistic(v), runs) for v in vaults)
+    event = vaults[0].ledger.event
+    if share.pure:
+        return epsilon_lower_bound(before, after), claimed_epsilon(event)
+    return mu_lower_bound(before, after), claimed_mu(event)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_gaussian_counts_of_persons(neighbours):
+    assert_tight(*audit_persons(Budget(1.0, 1e-6, neighbours, 3), GAUSSIAN))
+
+
+def test_laplace_counts_of_persons():
+    assert_tight(*audit_persons(Budget(1.0, max_rows_per_person=3), PURE))
+
+
+def test_the_audit_of_persons_finds_noise_of_half_the_scale():
+    few = Budget(1.0, 1e-6, max_rows_per_person=3)
+    bound, claim = audit_persons(few, GAUSSIAN, HalvedNoise())
+    assert bound > 1.5 * claim
+
+
 class Place:
     """A feature map whose longest vector is that of the person in question."""
 

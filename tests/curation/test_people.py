@@ -9,6 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 import counterpoise as cp
 from counterpoise.bundle.card import protection
+from counterpoise.bundle.persons import persons_counted
+from counterpoise.curation import rehearse
 from counterpoise.curation.plan import plan_release
 from counterpoise.errors import BudgetError, BundleError, TableError
 from counterpoise.report import release_page
@@ -18,6 +20,7 @@ from tests.cli.calls import run
 pytestmark = pytest.mark.filterwarnings("ignore::counterpoise.CounterpoiseWarning")
 
 SCHEMA = cp.Schema([cp.Column.boolean("ill"), cp.Column.categorical("ward", ["A", "B"])])
+BOUND = {"person": "who", "max_rows_per_person": 2}
 QUICK = {"rows": 40, "replicates": 0, "synthesizer": "independent", "progress": False}
 PERSON = ("--person", "who", "--max-rows-per-person", 2)
 BOUNDED = "one person with all their rows, of which at most 2 are used"
@@ -158,6 +161,118 @@ def test_how_many_rows_of_a_person_are_kept_has_no_default(tmp_path):
         said = run(*command, *asked, "--out", tmp_path / "out", code=2)
         assert "--person: state --max-rows-per-person" in said
     assert cp.Budget(1.0) == cp.Budget(1.0, max_rows_per_person=1)
+
+
+def test_how_many_persons_have_more_is_counted_first_and_for_a_hundredth_of_the_budget():
+    # Every one of 300 has five rows.
+    for terms, deviation in (((50.0, 1e-6), 3), ((50.0, 0.0), 3)):
+        release = cp.release(visits(), SCHEMA, *terms, **BOUND, **QUICK)
+        first, *others = release.ledger.spends
+        assert (first.stage, first.query) == (
+            "persons",
+            "persons with at most 2 rows, and with more",
+        )
+        assert "persons" not in {spend.stage for spend in others}
+        found = release.card["persons"]
+        assert found["deviation"] < deviation
+        assert (found["within"], found["beyond"]) == pytest.approx((0, 300), abs=20)
+        assert 0.98 * 50 < release.ledger.epsilon_spent <= 50
+
+
+def test_without_a_column_of_persons_nobody_is_counted():
+    release = made(person=None)
+    assert "persons" not in release.card
+    assert "persons" not in {spend.stage for spend in release.ledger.spends}
+    assert "persons" not in release_page(release)
+
+
+def test_weights_alone_pay_for_the_persons_too_unless_they_ask_nothing():
+    synthetic = visits(20)[list(SCHEMA.names)]
+    for method, is_counted in (("moments", True), ("uniform", False)):
+        options = {"method": method, "replicates": 0, "progress": False}
+        release = cp.weigh(visits(), synthetic, SCHEMA, 20.0, 1e-6, **BOUND, **options)
+        assert ("persons" in release.card) == is_counted
+        assert bool(release.ledger.spends) == is_counted
+        assert release.ledger.epsilon_spent <= 20
+
+
+@pytest.mark.parametrize("chooses_bins", [False, True])
+@pytest.mark.parametrize("stage", ["domain", "synthesizer", "weights", "done"])
+def test_a_run_that_goes_on_has_its_persons_and_pays_for_them_once(tmp_path, stage, chooses_bins):
+    table = visits().assign(stay=np.arange(1500) % 40)
+    added = [cp.Column.integer("stay", 0, 39)] if chooses_bins else []
+    schema = cp.Schema([*SCHEMA, *added])
+    asked = QUICK | BOUND | {"work": tmp_path / "work"}
+
+    def stop(name, done):
+        if name == stage:
+            raise KeyboardInterrupt
+
+    if stage != "domain" or chooses_bins:
+        with pytest.raises(KeyboardInterrupt):
+            cp.release(table, schema, 3.0, 1e-6, **(asked | {"progress": stop}))
+    journal = (tmp_path / "work" / "journal").read_text() if (tmp_path / "work").exists() else ""
+    release = cp.release(table, schema, 3.0, 1e-6, **asked)
+    spends = release.ledger.spends
+    assert [spend.stage for spend in spends].count("persons") == 1
+    assert (tmp_path / "work" / "journal").read_text().startswith(journal)
+    again = cp.release(table, schema, 3.0, 1e-6, **asked)
+    assert (again.card["persons"], again.ledger.spends) == (release.card["persons"], spends)
+
+
+def test_a_damaged_stage_asks_for_no_persons_anew(tmp_path):
+    table = visits().assign(stay=np.arange(1500) % 40)
+    schema = cp.Schema([*SCHEMA, cp.Column.integer("stay", 0, 39)])
+    asked = QUICK | BOUND | {"work": tmp_path / "work"}
+    first = cp.release(table, schema, 3.0, 1e-6, **asked)
+    (tmp_path / "work" / "domain.npz").write_bytes(b"damaged")
+    second = cp.release(table, schema, 3.0, 1e-6, **asked)
+    assert second.card["persons"] == first.card["persons"]
+    assert second.ledger.spends == first.ledger.spends
+
+
+def test_a_dry_run_says_what_counting_persons_takes_and_how_noisy_it_is():
+    budget = cp.Budget(1.0, 1e-6, max_rows_per_person=50)
+    bounded, promised = (plan_release(SCHEMA, budget, person=who) for who in ("who", None))
+    first, *others = bounded.describe()
+    assert (first.name, first.part) == ("persons", pytest.approx(0.01))
+    assert first.asks == "Gaussian-noised counts of persons with at most 50 rows, and with more"
+    assert first.noise == "a count of persons: ± 45"
+    assert sum(stage.part for stage in (first, *others)) == pytest.approx(1.0)
+    assert "persons" not in {stage.name for stage in promised.describe()}
+
+
+def test_a_release_says_how_many_persons_had_more_rows_than_were_kept(counted, tmp_path):
+    release = counted["who"]
+    found = persons_counted(release.card)
+    assert found.said == "at least 96% of persons have more"
+    assert str(release.mean("stay")).endswith(f"{KEPT}; {found.said})")
+    assert found.said in repr(release)
+    page = release_page(release)
+    assert page.count(found.said) == page.count(found.described) == 1
+    release.save(tmp_path / "out")
+    assert f"persons                {found.described}" in run("inspect", tmp_path / "out")
+    kept = json.loads(run("inspect", tmp_path / "out", "--json"))
+    assert kept["persons"] == release.card["persons"]
+
+
+def test_a_run_in_the_shell_says_how_many_persons_had_more_rows(tmp_path):
+    table, schema = tmp_path / "visits.csv", tmp_path / "schema.json"
+    visits().to_csv(table, index=False)
+    SCHEMA.write(schema)
+    asked = ("--schema", schema, "--epsilon", 9, "--delta", 1e-6, "--replicates", 0, *PERSON)
+    said = run("release", table, *asked, "--out", tmp_path / "made")
+    assert "\npersons: about " in said and "of them have more than 2 rows (95%)" in said
+    assert "persons" in run("release", table, *asked, "--out", tmp_path / "other", "--dry-run")
+
+
+def test_a_rehearsal_has_the_shares_that_the_release_had(counted):
+    release = counted["who"]
+    again, schema = rehearse._plan_of(release), release.schema
+    budget, split = release.ledger.budget, release.card["split"]
+    made = plan_release(schema, budget, "marginals", split=split, person="who")
+    for name in ("synthesizer_share", "weights_share"):
+        assert getattr(again, name).amount == pytest.approx(getattr(made, name).amount)
 
 
 def test_a_person_in_the_schema_is_refused_before_anything_is_read():

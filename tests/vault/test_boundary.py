@@ -80,7 +80,16 @@ QUERIES = {
         lambda vault, share: vault.choose_cells(share.part(0.9), share.part(0.1)),
     ),
 }
-LOOKS = ("rows", "counts", "unit_counts", "provisional_counts", "distinct", "add_up", "batches")
+LOOKS = (
+    "rows",
+    "persons",
+    "counts",
+    "unit_counts",
+    "provisional_counts",
+    "distinct",
+    "add_up",
+    "batches",
+)
 
 
 def failing(error):

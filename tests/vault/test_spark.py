@@ -245,7 +245,9 @@ def test_persons_are_bounded_as_in_memory_however_their_rows_are_spread(session,
     for source in (table, frames, frames.repartition(5, "cost")):
         with Vault(source, test_people.SCHEMA, budget, person="patient", seed=1) as vault:
             tables.append(vault._storage.counts([("ward", "stay", "cost")])[0].tolist())
-            assert vault._storage.rows() == np.minimum(table.groupby("patient").size(), 2).sum()
+            sizes = table.groupby("patient").size()
+            assert vault._storage.rows() == np.minimum(sizes, 2).sum()
+            assert vault._storage.persons().tolist() == [(sizes <= 2).sum(), (sizes > 2).sum()]
             if source is frames:
                 # Not in the two hundred parts of Spark's, each of which were a task of its own.
                 kept = vault._storage._frame

@@ -278,15 +278,19 @@ def test_the_known_variance_is_that_of_noise_and_sampling_drawn_again():
     directions, size = model.whitening.directions, model.whitening.directions.shape[1]
     noise = model.noise_scale * generator.normal(size=(4000, len(directions))) @ directions
     sample = generator.normal(size=(4000, size)) / np.sqrt(model.population)
-    moved = (noise @ model.trust.T + sample) @ model.whitening.loadings.T
-    _, known = _variances(model)
-    assert known == pytest.approx(moved.var(axis=0), rel=0.1)
+    for follows in (True, False):
+        # Where the rows follow the sample its chance is all there, else as far as it is believed.
+        chance = sample if follows else sample @ model.trust.T
+        moved = (noise @ model.trust.T + chance) @ model.whitening.loadings.T
+        _, known = _variances(replace(model, follows=np.full(size, follows)))
+        assert known == pytest.approx(moved.var(axis=0), rel=0.1)
 
 
 def test_the_error_that_is_not_of_noise_is_assumption_and_what_weights_missed_is():
     model = fitted()
     size = len(model.differences)
-    nothing = replace(model, trust=np.zeros((size, size)), missed=np.zeros(size))
+    follows = np.ones(size, dtype=bool)
+    nothing = replace(model, trust=np.zeros((size, size)), missed=np.zeros(size), follows=follows)
     left, known = _variances(nothing)
     sampling = (model.whitening.loadings**2).sum(axis=1) / model.population
     assert known == pytest.approx(sampling)
@@ -305,7 +309,7 @@ def test_the_error_that_is_not_of_noise_is_assumption_and_what_weights_missed_is
 def test_a_sum_that_is_shrunken_to_nothing_is_known_by_how_its_doubt_compares_with_a_sample(
     times, is_known
 ):
-    """Columns that are unrelated, for all that a precise sum can tell."""
+    """Of rows that follow the private sample."""
     model = fitted()
     size = len(model.differences)
     doubt = np.full(size, times / model.population)
@@ -314,7 +318,7 @@ def test_a_sum_that_is_shrunken_to_nothing_is_known_by_how_its_doubt_compares_wi
         trust=np.zeros((size, size)),
         doubt=doubt,
         missed=np.zeros(size),
-        theta=np.zeros(size),
+        follows=np.ones(size, dtype=bool),
     )
     assert (PAIR in assumed(describe_measured(None, nothing))) != is_known
     assert (["ill", "age"] in describe_measured(None, nothing)["products"]) == is_known

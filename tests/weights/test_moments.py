@@ -16,13 +16,14 @@ from counterpoise.weights import (
     moment_model,
     moments,
     row_blocks,
+    shrinkage,
     whitening,
 )
 from counterpoise.weights.calibration import effective_fraction
 from counterpoise.weights.diagnostics import diagnose
 from counterpoise.weights.features import Linear, OneHot, PairProducts, Products, Squares
 from counterpoise.weights.replicates import replicate_weights
-from counterpoise.weights.shrinkage import Shrinkage, normal_density, shrink
+from counterpoise.weights.shrinkage import Shrinkage
 from counterpoise.weights.standardise import spread
 
 SCHEMA = Schema(
@@ -308,10 +309,12 @@ def test_what_few_rows_carry_is_not_matched():
 
 
 def test_a_mean_that_is_not_believed_shows_the_chance_of_the_private_sample():
-    """Nothing is believed or in doubt, and the synthetic rows are taken as given."""
+    """Nothing is believed or in doubt, and the synthetic rows follow the private sample."""
     private, synthetic = related(2000, 1), related(20_000, 2)
     model = fitted(private, synthetic)
-    model = replace(model, trust=0 * model.trust, doubt=0 * model.doubt)
+    model = replace(
+        model, trust=0 * model.trust, doubt=0 * model.doubt, follows=np.ones_like(model.follows)
+    )
     columns = replicate_weights(model, synthetic, 200, population=2000, seed=3).astype(float)
     means = synthetic["x"].to_numpy() @ columns / len(synthetic)
     assert means.std() / model.replicate_part > 0.8 * private["x"].std() / 2000**0.5
@@ -402,8 +405,8 @@ def test_the_doubt_about_a_difference_counts_what_the_others_tell_of_its_noise()
     """The error of shrunken differences, simulated: two that share most of their noise."""
     noise, prior = np.array([[1.0, 0.9], [0.9, 1.0]]), np.ones(2)
     trust = moments._joint_trust(prior, noise)
-    alone = Shrinkage(np.full(2, 0.5), np.full(2, 0.5), density=np.ones(2))
-    doubt = moments._doubt(alone, trust, np.zeros(2), noise, np.zeros(2))
+    alone = Shrinkage(np.full(2, 0.5), np.full(2, 0.5))
+    doubt = moments._doubt(alone, trust, noise)
     generator = np.random.default_rng(0)
     truth = generator.normal(size=(100_000, 2))
     measured = truth + generator.multivariate_normal(np.zeros(2), noise, 100_000)
@@ -412,49 +415,33 @@ def test_the_doubt_about_a_difference_counts_what_the_others_tell_of_its_noise()
     assert doubt == pytest.approx(error, rel=0.02)
 
 
-def test_a_difference_that_is_shrunk_with_its_block_is_in_doubt_by_what_it_may_be():
-    """Two large ones among forty that are none, all of them with noise of half their size."""
-    truth, noise = np.array([0.2, -0.2] + [0.0] * 40), np.full(42, 0.1**2)
-    plausible, generator = np.full(42, 10.0), np.random.default_rng(1)
-    misses = []
-    for _ in range(300):
-        measured = generator.normal(truth, 0.1)
-        alone = moments._shrink(measured, noise, plausible, np.zeros(42))
-        trust = moments._joint_trust(moments._prior(alone.trust, noise), np.diag(noise))
-        doubt = moments._doubt(alone, trust, measured, np.diag(noise), plausible)
-        misses.append((trust @ measured - truth)[:2] ** 2 / doubt[:2])
-    held = (np.array(misses) < 1.96**2).mean()
-    # The prior that is fitted to all of them, by itself, holds less than half.
-    assert held > 0.7
+def test_what_the_synthesizer_counted_is_believed_by_the_law_of_its_noise():
+    """v / (v + s) with the variance that its noise has, whatever others of the block are like."""
+    plausible, noise = np.array([0.04, 0.01, 0.04, 10.0, 10.0]), np.full(5, 0.01)
+    differences, follows = np.array([0.0, 0.5, 0.1, 0.0, 0.0]), np.array([True] * 3 + [False] * 2)
+    found = moments._shrink(differences, noise, plausible, np.zeros(5), follows)
+    assert found.trust[:3] == pytest.approx([0.8, 0.5, 0.8])
+    assert found.variance[:3] == pytest.approx([0.008, 0.005, 0.008])
+    # The others are learnt from each other, and are small.
+    assert found.trust[3:].max() < 0.4
 
 
-DIFFERENCES = np.array([0.01, 0.05, 0.1])
-
-
-def test_a_difference_counts_as_one_of_a_wide_law_as_far_as_it_looks_like_one():
-    """By hand: two laws, as likely as each other before, and one measured difference."""
-    noise, plausible = np.full(3, 0.02**2), np.full(3, 10.0)
-    fitted = Shrinkage(np.zeros(3), np.zeros(3), normal_density(DIFFERENCES, noise))
-    doubt = moments._doubt(fitted, np.zeros((3, 3)), DIFFERENCES, np.diag(noise), plausible)
-    wide = moments.LIKELY_DIFFERENCE**2
-    believed = wide / (wide + noise)
-    chance = normal_density(DIFFERENCES, wide + noise)
-    chance = chance / (chance + normal_density(DIFFERENCES, noise))
-    assert doubt == pytest.approx(chance * (noise * believed + (believed * DIFFERENCES) ** 2))
-    # What is as large as its noise is hardly of the wide law, what stands clear of it surely is.
-    assert chance[0] < 0.2 and chance[2] > 0.99
-
-
-def test_a_fitted_law_says_how_likely_it_makes_what_was_measured():
-    noise = np.full(200, 0.1**2)
-    measured = np.random.default_rng(0).normal(0, 0.1, 200)
-    found = shrink(measured, noise, 10.0)
-    own = normal_density(measured, noise)
-    assert np.log(found.density).sum() == pytest.approx(np.log(own).sum(), abs=3)
-    # It is a density: over all that might have been measured it adds up to one.
-    places = np.linspace(-2, 2, 81)
-    one = [shrink(np.append(measured, x), np.append(noise, 0.01), 10.0).density[-1] for x in places]
-    assert np.trapezoid(one, places) == pytest.approx(1, rel=0.2)
+def test_without_a_share_nothing_is_asked_and_relations_are_in_doubt_by_the_prior():
+    private = related(2000, 1)
+    with Vault(private, SCHEMA, BUDGET, seed=1) as vault:
+        synthesizer = Independent().fit(vault, vault.budget.whole.part(0.8))
+        synthetic = synthesizer.sample(4000, seed=1)
+        spent = len(vault.ledger.spends)
+        model = Moments().fit(vault, synthetic, None, synthesizer)
+        assert len(vault.ledger.spends) == spent
+        with pytest.raises(BudgetError, match="need a share"):
+            Moments(questions=("mean(x) by group",)).fit(vault, synthetic, None, synthesizer)
+    assert not model.is_asked
+    assert model.weigh(synthetic).normalised == pytest.approx(np.ones(4000), abs=1e-3)
+    relations = ~model.follows
+    assert relations.any()
+    usual = shrinkage.USUAL * np.exp(shrinkage.SPREAD**2)
+    assert np.sqrt(np.median(model.doubt[relations])) == pytest.approx(usual, rel=0.3)
 
 
 @pytest.mark.parametrize("least", [0.3, 0.5, 0.9])

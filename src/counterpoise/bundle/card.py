@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from typing import Any
 
+from counterpoise.bundle.persons import persons_counted
 from counterpoise.registry import Registry
 from counterpoise.vault.events import is_asymptotic
 
@@ -103,12 +104,19 @@ def protection(budget: Mapping[str, Any], person: str | None) -> str:
 
 
 def rows_counted(card: Mapping[str, Any]) -> str:
-    """Of which private rows every number of a release speaks; empty where of all of them.
+    """Of which private rows every number of a release speaks, and of how many persons not of all.
 
-    >>> budget = {"neighbours": "add-remove", "max_rows_per_person": 3}
-    >>> rows_counted({"person": BOUNDED, "ledger": {"budget": budget}})
-    'of the rows that were kept, at most 3 of each person'
+    >>> budget = {"delta": 1e-6, "neighbours": "add-remove", "max_rows_per_person": 3}
+    >>> persons = {"within": 530, "beyond": 1475, "deviation": 45.0}
+    >>> rows_counted({"person": BOUNDED, "ledger": {"budget": budget}, "persons": persons})
+    'of the rows that were kept, at most 3 of each person; 70% to 78% of persons have more'
     """
+    found = persons_counted(card)
+    return rows_kept(card) + ("" if found is None else f"; {found.said}")
+
+
+def rows_kept(card: Mapping[str, Any]) -> str:
+    """Of which private rows every number of a release speaks; empty where of all of them."""
     if card.get("person") != BOUNDED or "ledger" not in card:
         return ""
     most = card["ledger"]["budget"]["max_rows_per_person"]

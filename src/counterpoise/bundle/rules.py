@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from counterpoise.bundle.card import BOUNDED, COVERS_WEIGHTS, PROMISED
+from counterpoise.bundle.persons import PERSONS
 from counterpoise.errors import BundleError, CounterpoiseError
 from counterpoise.schema import Column, Schema
 from counterpoise.schema.row_rules import restored_identifier
@@ -166,6 +167,11 @@ CARD: Mapping[str, Rule] = {
     "seeded": TRUTH,
     # Whether persons were bounded, or nobody is to have more rows; an earlier version did not say.
     "person": one_of(BOUNDED, PROMISED).if_any(),
+    # How many persons have no more rows than were kept, and how many have more; their noise.
+    "persons": OBJECT.if_any(),
+    "persons.within": number(-MOST_PEOPLE, MOST_PEOPLE),
+    "persons.beyond": number(-MOST_PEOPLE, MOST_PEOPLE),
+    "persons.deviation": number(0, MOST_PEOPLE),
     # The account that was charged, where the curator keeps one.
     "account": OBJECT.if_any(),
     "account.id": TEXT,
@@ -259,6 +265,8 @@ def check_card(card: Any) -> None:
         raise BundleError("the card: ledger.epsilon_spent is not what its spends add up to")
     if card["seeded"] and ledger["private"]:
         raise BundleError("the card: a seeded release cannot have a private ledger")
+    if PERSONS in card and card.get("person") != BOUNDED:
+        raise BundleError("the card: persons are counted where they are bounded, and nowhere else")
     if card["weights"]["effective_sample_size"] > card["rows"] * (1 + 1e-9):
         raise BundleError("the card: weights.effective_sample_size is more than the rows")
     for place, step in enumerate((card.get("retargeted") or {}).get("steps", ())):

@@ -34,7 +34,8 @@ def command(folder: Path, as_json: bool, all_looks: bool, quiet: bool) -> None:
 def _lines(release: Release, folder: Path, all_looks: bool) -> list[str]:
     from counterpoise.analysis.retarget import described
     from counterpoise.analysis.text import aligned
-    from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED, rows_counted
+    from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED, rows_kept
+    from counterpoise.bundle.persons import persons_counted
     from counterpoise.cli.console import price_line, verdict_line
     from counterpoise.cli.summary import ledger_summary, places
 
@@ -53,8 +54,10 @@ def _lines(release: Release, folder: Path, all_looks: bool) -> list[str]:
         facts.append(("rows", f"chosen by weight from {card[CHOSEN_FROM]:,}"))
     if card.get("population") is not None:
         kind = "public" if card.get("population_is_public") else "noisy"
-        kept = " that were kept" if rows_counted(card) else ""
+        kept = " that were kept" if rows_kept(card) else ""
         facts.append(("private rows", f"about {card['population']:,.0f}{kept} ({kind})"))
+    if persons := persons_counted(card):
+        facts.append(("persons", persons.described))
     facts += [("retargeted", said) for said in described(card)]
     if described(card) and (size := card[RETARGETED]["population"]) is not None:
         facts.append(("target", f"{size:,.0f} people, as stated"))

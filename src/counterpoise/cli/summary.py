@@ -14,17 +14,20 @@ if TYPE_CHECKING:
 
 def show_release(made: Release, folder: Path, as_json: bool, quiet: bool) -> None:
     """Print what a run made: the card as JSON, or what was spent, the verdict and where it lies."""
-    from counterpoise.bundle.card import rows_counted
+    from counterpoise.bundle.card import rows_kept
+    from counterpoise.bundle.persons import persons_counted
 
     if as_json:
         echo_json(made.card | {"guarantee": made.guarantee})
     elif not quiet:
         echo(ledger_summary(made.ledger))
         echo(f"privacy: {made.guarantee}")
-        if counted := rows_counted(made.card):
+        if counted := rows_kept(made.card):
             population = made.card.get("population")
             many = "" if population is None else f", about {population:,.0f} in all"
             echo(f"rows: every number is {counted}{many}")
+        if persons := persons_counted(made.card):
+            echo(f"persons: {persons.described}")
         echo(verdict_line(made.card))
         echo(price_line(made.card))
         echo(places(folder))

@@ -128,7 +128,11 @@ def stages_of(plan: Plan, guessed: RowsGuessed, replicates: int = 80) -> tuple[S
     held = block_sizes(rows)[0] if goes_in_parts(rows, plan.weighter) else rows
     schema = _guessed(plan, private_rows)
     plan = share_by_rows(plan, schema, private_rows)
-    stages = [_domain(plan), _bins(plan) if plan.cells_share is None else _cells(plan)]
+    stages = [
+        _persons(plan),
+        _domain(plan),
+        _bins(plan) if plan.cells_share is None else _cells(plan),
+    ]
     if plan.synthesizer is not None:
         stages.append(_synthesizer(plan, schema, guessed, held))
     stages.append(_weights(plan, schema, private_rows, held))
@@ -155,6 +159,26 @@ def _guessed(plan: Plan, private_rows: int) -> Schema:
         else:
             columns.append(column)
     return Schema(columns)
+
+
+def _persons(plan: Plan) -> Stage | None:
+    share = plan.persons_share
+    if share is None:
+        return None
+    # A person is one record of it, however many rows they have.
+    one_each = replace(plan.budget, max_rows_per_person=1)
+    most = plan.budget.max_rows_per_person
+    return Stage(
+        name="persons",
+        method=None,
+        share=share,
+        part=_part(plan, share),
+        asks=f"{_law(share)} counts of persons with at most {most:,} row{'s' * (most > 1)}, and "
+        "with more",
+        noise=f"a count of persons: ± {count_noise(one_each, share).deviation:.2g}",
+        seconds=None,
+        bytes=None,
+    )
 
 
 def _domain(plan: Plan) -> Stage | None:

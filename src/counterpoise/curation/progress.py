@@ -48,6 +48,7 @@ def spent_before(plan: Plan) -> dict[str, float]:
     Shares add up in rho, or in epsilon for a pure budget; the parts are of that unit.
     """
     shares = {
+        "persons": (plan.persons_share,),
         "domain": (plan.domain_share, plan.cells_share, plan.rows_share),
         "synthesizer": (plan.synthesizer_share,),
         "sampling": (),

@@ -24,9 +24,16 @@ import counterpoise
 from counterpoise.analysis.rehearsals import LEAST_RUNS, Rehearsal
 from counterpoise.arguments import seed_or_none, truth_value, whole_number
 from counterpoise.bundle.card import COVERS_WEIGHTS, RETARGETED
+from counterpoise.bundle.persons import PERSONS
 from counterpoise.bundle.release import Release
 from counterpoise.bundle.weight_columns import WEIGHT
-from counterpoise.curation.plan import CELLS_FRACTION, DOMAIN_FRACTION, Plan, plan_release
+from counterpoise.curation.plan import (
+    CELLS_FRACTION,
+    DOMAIN_FRACTION,
+    PERSONS_FRACTION,
+    Plan,
+    plan_release,
+)
 from counterpoise.curation.progress import Progress
 from counterpoise.curation.release import carry_out
 from counterpoise.curation.work import Work
@@ -113,9 +120,11 @@ def _plan_of(release: Release) -> Plan:
     # What was paid for the domain, and set aside for it, is not there for the rest.
     part = ledger.budget.whole_beside(ledger.delta_set_aside).amount / ledger.budget.whole.amount
     shares = {"cells_share": part, "rows_share": part}
+    gone = PERSONS_FRACTION if PERSONS in card else 0.0
     if any(spend.stage == "domain" for spend in ledger.spends) and release.schema.paid:
-        rest = 1 - (CELLS_FRACTION if plan.cells_share else 0.0)
-        part *= (rest - DOMAIN_FRACTION) / rest
+        gone += DOMAIN_FRACTION
+    rest = 1 - (CELLS_FRACTION if plan.cells_share else 0.0)
+    part *= (rest - gone) / rest
     shares |= {"synthesizer_share": part, "weights_share": part}
     smaller = {
         name: share.part(fraction)

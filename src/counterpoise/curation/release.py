@@ -1,9 +1,9 @@
 """The curator's main job: a private table, a public schema and a budget make a release.
 
-The stages in order: pay for what the schema leaves open, fit the synthesizer, draw a pool of rows,
-fit the weights on them, keep a balanced part, and run it all again on paper for the replicate
-weights. Only the vault sees the private table; a finished stage can be kept in a folder, from which
-an interrupted run goes on.
+The stages in order: count the persons, where they are bounded, pay for what the schema leaves open,
+fit the synthesizer, draw a pool of rows, fit the weights on them, keep a balanced part, and run it
+all again on paper for the replicate weights. Only the vault sees the private table; a finished
+stage can be kept in a folder, from which an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, check_seed, plan_release
 from counterpoise.curation.progress import Progress, shown
 from counterpoise.curation.stages import (
+    count_persons,
     described_people,
     described_questions,
     fit_synthesizer,
@@ -91,7 +92,8 @@ def release(
     analysts have standard errors. `neighbours` is "add-remove" (the number of rows is private) or
     "replace" (it is public). `person` names a column that says whose a row is: of each person at
     most `max_rows_per_person` rows are used, which has no default then, and the column is never
-    released; without it that number is your promise, by default one. `account` is the account of
+    released, and a hundredth of the budget tells how many persons have more rows; without it that
+    number is your promise, by default one. `account` is the account of
     these people, or its path, to which every charge goes first. `fine` pays for a fine histogram of
     every number and date without stated bins, and of long lists of categories, by which cells and
     groups are chosen; without it numbers have bins of equal width between their bounds, which have
@@ -151,9 +153,12 @@ def carry_out(
     """Do what a plan says, stage by stage."""
     sampling_seed = kept.sampling_seed if seed is None else seed
     with open_vault(table, plan, kept, seed, account) as vault:
+        if plan.persons_share is not None:
+            said("persons", 0.0)
+        persons = count_persons(vault, plan, kept)
         if plan.domain_share is not None or plan.chooses_bins:
             said("domain", 0.0)
-            settle_schema(vault, plan, kept)
+            settle_schema(vault, plan, kept, persons)
         plan = settle_shares(vault, plan, kept)
         said("synthesizer", 0.05)
         # Of a long fit, what is done: the stage has this part of the whole bar.
@@ -167,7 +172,7 @@ def carry_out(
         pool = draw(model, released, first, sampling_seed)
         said("weights", 0.55)
         weight_model = fit_weights(vault, pool, plan, kept, model)
-        ledger, people = vault.ledger, described_people(vault)
+        ledger, people = vault.ledger, described_people(vault) | persons
     assert plan.synthesizer is not None
     models = Models.of(plan.synthesizer, model, plan.weighter, weight_model)
     card = {

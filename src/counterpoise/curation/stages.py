@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import counterpoise
 from counterpoise.bundle.assemble import derived_seed
 from counterpoise.bundle.card import BOUNDED, PROMISED, describe
 from counterpoise.bundle.models import model_arrays, read_model
+from counterpoise.bundle.persons import PERSONS
 from counterpoise.curation.plan import Plan
 from counterpoise.curation.weights_share import share_by_rows
 from counterpoise.curation.work import Work, require_answers
@@ -110,6 +112,21 @@ def _require_rows(vault: Vault, plan: Plan, kept: Work) -> None:
         raise
 
 
+def count_persons(vault: Vault, plan: Plan, kept: Work) -> dict[str, Any]:
+    """The card's line on how many persons have more rows than are kept; none if nobody asks.
+
+    An earlier run's answer is in its journal, until the domain is done, and then in its notes.
+    """
+    if plan.persons_share is None:
+        return {}
+    found = (kept.notes("domain") or {}).get(PERSONS)
+    if found is None:
+        vault.ledger.stage = "persons"
+        answer = vault.persons(plan.persons_share)
+        found = {name: getattr(answer, name) for name in ("within", "beyond", "deviation")}
+    return {PERSONS: found}
+
+
 def described_people(vault: Vault) -> dict[str, Any]:
     """The card's lines on who is protected by what, and on the account that paid."""
     billed = vault.charged_to
@@ -117,8 +134,8 @@ def described_people(vault: Vault) -> dict[str, Any]:
     return lines if billed is None else {**lines, "account": billed}
 
 
-def settle_schema(vault: Vault, plan: Plan, kept: Work) -> None:
-    """Pay for what the schema leaves open, unless that is done."""
+def settle_schema(vault: Vault, plan: Plan, kept: Work, persons: Mapping[str, Any]) -> None:
+    """Pay for what the schema leaves open, unless that is done; `persons` is noted beside it."""
     if kept.notes("domain") is not None:
         return
     vault.ledger.stage = "domain"
@@ -129,7 +146,7 @@ def settle_schema(vault: Vault, plan: Plan, kept: Work) -> None:
     elif plan.chooses_bins:
         vault.choose_bins(plan.rows_share)
     rows = None if vault.counted_rows is None else vault.counted_rows.value
-    kept.keep("domain", notes={"schema": vault.schema.to_dict(), "rows": rows})
+    kept.keep("domain", notes={"schema": vault.schema.to_dict(), "rows": rows, **persons})
 
 
 def settle_shares(vault: Vault, plan: Plan, kept: Work) -> Plan:

@@ -1,6 +1,7 @@
 """Weights for a synthetic table that was made elsewhere, by any tool.
 
-All of the budget goes to the weights. What the synthetic table itself reveals is not in the
+All of the budget goes to the weights, but for a hundredth where persons are bounded, which tells
+how many of them have more rows than are kept. What the synthetic table itself reveals is not in the
 ledger: its own privacy cost is the caller's to add, and a table made without privacy stays one.
 The table is taken as given, so replicate weights show the noise of the weights and the finite
 number of rows, not the noise of the tool that made it.
@@ -28,6 +29,7 @@ from counterpoise.bundle.release import Release
 from counterpoise.curation.plan import Plan, check_seed, plan_weigh
 from counterpoise.curation.progress import Progress, shown
 from counterpoise.curation.stages import (
+    count_persons,
     described_people,
     described_questions,
     fit_weights,
@@ -93,8 +95,9 @@ def weigh(
     `private` and `synthetic` are files or tables as for `release`; the synthetic table has the
     columns of the schema, with values that the schema allows, and is the release's table; it is
     plain, or written as the private table is. Its rows have to obey the schema's checks; derived
-    columns and identifiers are made anew. All of (epsilon, delta) is spent on the weights. The
-    other parameters are as for `release`; a `work` folder belongs to one synthetic table.
+    columns and identifiers are made anew. All of (epsilon, delta) is spent on the weights, but for
+    a hundredth that counts the persons where `person` bounds them. The other parameters are as for
+    `release`; a `work` folder belongs to one synthetic table.
 
     >>> import warnings, numpy as np, pandas as pd, counterpoise as cp
     >>> generator = np.random.default_rng(0)
@@ -145,10 +148,11 @@ def _run(
     sampling_seed = kept.sampling_seed if seed is None else seed
     said("weights", 0.0)
     with open_vault(private, plan, kept, seed, account) as vault:
+        persons = count_persons(vault, plan, kept)
         model = fit_weights(vault, rows, plan, kept)
         is_public = plan.budget.neighbours is REPLACE
         population = float(vault.total().value) if is_public else _population(model)
-        ledger, people = vault.ledger, described_people(vault)
+        ledger, people = vault.ledger, described_people(vault) | persons
     card = {
         "counterpoise": counterpoise.__version__,
         "versions": versions(),

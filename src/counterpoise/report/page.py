@@ -21,6 +21,7 @@ from counterpoise.analysis.support import IMPLIED, MEASURED, NEVER, UNKNOWN, ass
 from counterpoise.analysis.text import show_range
 from counterpoise.arguments import visible
 from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED, rows_counted
+from counterpoise.bundle.persons import persons_counted
 from counterpoise.report.charts import (
     STAGE_COLOURS,
     budget_bar,
@@ -78,6 +79,7 @@ def release_page(release: Release) -> str:
         guarantee=release.guarantee,
         protects=release.protects,
         counted=rows_counted(release.card),
+        persons=persons_counted(release.card),
         seeded=not ledger.private,
         rows=release.rows,
         shown=shown.rows,

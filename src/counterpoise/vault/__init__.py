@@ -20,6 +20,7 @@ from counterpoise.vault.journal import Journal, Kept
 from counterpoise.vault.ledger import Ledger, Spend
 from counterpoise.vault.minimise import LogisticLoss, Loss, NoisyMinimiser
 from counterpoise.vault.objective import PerturbedMinimiser
+from counterpoise.vault.persons import NoisyPersons
 from counterpoise.vault.perturbation import NoiseLaw, Perturbation, operator_norm, perturbation_for
 from counterpoise.vault.point_scores import PointDistance, checked_width
 from counterpoise.vault.points import NoisyPoints
@@ -52,6 +53,7 @@ __all__ = [
     "NoisyCategories",
     "NoisyCounts",
     "NoisyMinimiser",
+    "NoisyPersons",
     "NoisyPoints",
     "NoisyQuantiles",
     "NoisySums",

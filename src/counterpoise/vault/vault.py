@@ -32,6 +32,7 @@ from counterpoise.vault import descend as descend_query
 from counterpoise.vault import domain as domain_query
 from counterpoise.vault import minimise as minimise_query
 from counterpoise.vault import objective as objective_query
+from counterpoise.vault import persons as persons_query
 from counterpoise.vault import points as points_query
 from counterpoise.vault import quantiles as quantiles_query
 from counterpoise.vault import select as select_query
@@ -72,7 +73,7 @@ class Vault(NeverCopied):
     With `person`, the name of a column that says whose a row is, at most the budget's
     `max_rows_per_person` rows of each person are used, and the budget has to state that number;
     else it is the curator's promise.
-    The column is never coded, counted or kept, and a row without a person is not used.
+    The column is never coded or kept, and a row without a person is not used.
     With an `account`, or the path of one, every charge goes there first.
     Several threads may ask; one is answered at a time. A process that is forked gets no answers.
 
@@ -171,6 +172,10 @@ class Vault(NeverCopied):
     def total(self, share: Share | None = None) -> totals_query.NoisyTotal:
         """The noisy number of rows; free when it is public (replace-one)."""
         return totals_query.total(self, share)
+
+    def persons(self, share: Share) -> persons_query.NoisyPersons:
+        """How many persons had all their rows kept, and how many had more; one event."""
+        return persons_query.persons(self, share)
 
     def sums(
         self, features: sums_query.FeatureMap, bound: float, share: Share

@@ -7,17 +7,17 @@ values, which say how two columns go together on their scales, and no more. Wher
 fourth has the pairs of which one trend was summed: it relates them, and measures nothing of them.
 Only moment weights sum what they match; a penalised fit to the same features measures none of them.
 
-What was summed is measured only if the sum carries the estimate. A shrunken difference T d misses
-that of the private table by (T - 1) delta + T e: the noise e has a known law, and so has the table
-as a sample, while of the true difference delta is assumed what shrinkage takes it for; what weights
-miss of T d is left to the synthesizer as well. In white coordinates these have the variances
+What was summed is measured only if the sum carries the estimate. The shrunken difference T d, with
+d = theta + e, misses theta by (T - 1) theta + T e: e has a known law, while theta is assumed to be
+what shrinkage takes it for; what weights miss of T d is left to the synthesizer as well. In white
+coordinates, with S the covariance of e (`moments`), these have the variances
 
-    K = T S T' + 1/n        and        a_j = max(0, doubt_j - (T S T')_jj) + missed_j^2.
+    K = T S T' + c        and        a_j = max(0, doubt_j - (T S T')_jj) + missed_j^2,
 
-Where the second is larger, over the features of a sum, the columns are in a fifth list, with the
-part of the variance that is assumption: they are related, and were not measured. Both together are
-about what replicates vary by, but for the noise of the synthesizer. A precise sum that tells of no
-relation is shrunken to nothing and measured all the same, with little left to assume.
+c = 1/n where the synthetic rows follow the private sample, whose chance is in e elsewhere. Where
+the second is larger, over the features of a sum, the columns are in a fifth list, with the part of
+the variance that is assumption: they are related, and were not measured. Both together are about
+what replicates vary by, but for the noise of the synthesizer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ def describe_measured(synthesizer: Any, weight_model: Any) -> dict[str, Any]:
     assumed: dict[tuple[str, ...], float] = {}
     if isinstance(weight_model, MomentModel):
         for (kind, columns), part in _assumed_of_sums(weight_model).items():
-            if kind == "trends" or part <= MOST_ASSUMED:
+            if not weight_model.is_asked:
+                # What nobody asked for is related by what such relations usually are.
+                found["trends"].append(columns)
+            elif kind == "trends" or part <= MOST_ASSUMED:
                 found[kind].append(columns)
             else:
                 assumed[columns] = max(part, assumed.get(columns, 0.0))
@@ -132,13 +135,14 @@ def _variances(model: MomentModel) -> tuple[np.ndarray, np.ndarray]:
     A difference of white means is one of L times it in the features, L their loadings.
     """
     directions, loadings = model.whitening.directions, model.whitening.loadings
-    # S = s^2 D' D, so that T S T' = s^2 (D T')' (D T')
-    root = model.noise_scale * (directions @ model.trust.T)
-    assumption = np.maximum(model.doubt - (root**2).sum(axis=0), 0) + model.missed**2
-    noise = ((root @ loadings.T) ** 2).sum(axis=0)
     # Coordinates that are white have a sampling variance of 1/n each.
-    sampling = (loadings**2).sum(axis=1) / model.population
-    return loadings**2 @ assumption, noise + sampling
+    drawn = np.where(model.follows, 0.0, 1 / model.population)
+    # S = s^2 D' D + diag(drawn) = Q' Q, so that T S T' = (Q T')' (Q T')
+    root = np.vstack([model.noise_scale * directions, np.diag(np.sqrt(drawn))]) @ model.trust.T
+    assumption = np.maximum(model.doubt - (root**2).sum(axis=0), 0) + model.missed**2
+    propagated = ((root @ loadings.T) ** 2).sum(axis=0)
+    sampling = loadings**2 @ (1 / model.population - drawn)
+    return loadings**2 @ assumption, propagated + sampling
 
 
 def _places(model: MomentModel) -> Iterator[tuple[Block, slice]]:

@@ -48,6 +48,9 @@ SOFTER = 0.4  # what more of it is added at a time where a part of the rows misl
 # those of a replicate by no more than takes half of its rows, and no replicate goes further than
 # half the way: see `replicate_part`.
 MOST_MOVED, MOST_PART = math.log(2), 0.5
+# The deviation of the noise on sums that nobody asked for, of standardised features: of whatever
+# they said a millionth would be believed.
+SAYS_NOTHING = 1e3
 # As many rows of a replicate move a mean half as far as they are asked to; ten times as many,
 # nearly all the way.
 FEW_ROWS = 3.0
@@ -65,6 +68,7 @@ class MomentModel:
     trust: np.ndarray  # T
     softness: np.ndarray  # how much a mean may miss its target
     doubt: np.ndarray  # the squared error of each shrunken difference, as far as can be told
+    follows: np.ndarray  # whether the synthetic rows follow the private sample in a coordinate
     missed: np.ndarray  # what the weights leave of each
     population: float  # the (noisy, or public) number of private rows
     theta: np.ndarray
@@ -100,6 +104,11 @@ class MomentModel:
             theta = calibrate(white, target, softness, theta)
             mean, effective = mean_and_fraction(white, theta)
         return replace(self, softness=softness, theta=theta, missed=target - mean)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anything was asked of the private rows; if not, all that is known is the prior."""
+        return self.noise_scale < SAYS_NOTHING
 
     @property
     def tilt(self) -> np.ndarray:
@@ -164,8 +173,9 @@ class MomentModel:
         # A white mean moves by 1 / (1 + softness) of its target.
         yielding = (1 + self.softness)[:, None]
         seen = (centres + believed / yielding).var(axis=1)
-        # A mean that is not believed does not move with the private sample either.
-        hidden = np.maximum(part**2 * self.doubt + sampled.var(axis=1) - seen, 0)
+        # The chance of the private sample is in the doubt already, where the rows do not follow it.
+        chance = np.where(self.follows, sampled.var(axis=1), 0.0)
+        hidden = np.maximum(part**2 * self.doubt + chance - seen, 0)
         # What few rows of a replicate carry, they are asked for softly, around the released tilt:
         # it would go to any length for means that those rows cannot have.
         few = FEW_ROWS / np.maximum(described.carried, 1)
@@ -208,12 +218,14 @@ class MomentModel:
             "white_centre": self.whitening.centre,
             "white_directions": self.whitening.directions,
             "white_blocks": self.whitening.blocks,
+            "white_features": self.whitening.features,
             "white_loadings": self.whitening.loadings,
             "differences": self.differences,
             "noise_scale": np.array(self.noise_scale),
             "trust": self.trust,
             "softness": self.softness,
             "doubt": self.doubt,
+            "follows": self.follows,
             "missed": self.missed,
             "population": np.array(self.population),
             "theta": self.theta,
@@ -227,19 +239,24 @@ class MomentModel:
         features = Features.from_dict(schema, json.loads(str(arrays["features"])))
         scales = arrays["centre"], arrays["scale"], float(arrays["bound"])
         asked = int(arrays.get("asked", 0)), float(arrays.get("asked_bound", 0.0))
-        white = arrays["white_centre"], arrays["white_directions"], arrays["white_blocks"]
+        blocks = arrays["white_blocks"]
+        white = arrays["white_centre"], arrays["white_directions"], blocks
+        # Models saved by versions before 0.2 had none of these, and doubted differences of samples.
+        own = arrays.get("white_features", np.arange(len(blocks)))
         loadings = arrays.get("white_loadings")
-        if loadings is None:  # a model that an earlier version saved
+        if loadings is None:
             loadings = least_loadings(arrays["white_directions"])
+        follows = arrays.get("follows", np.ones(len(blocks), dtype=bool))
         return cls(
             schema=schema,
             standardised=Standardised(features, *scales, *asked),
-            whitening=Whitening(*white, loadings),
+            whitening=Whitening(*white, own, loadings),
             differences=arrays["differences"],
             noise_scale=float(arrays["noise_scale"]),
             trust=arrays["trust"],
             softness=arrays["softness"],
             doubt=arrays["doubt"],
+            follows=follows,
             missed=arrays["missed"],
             population=float(arrays["population"]),
             theta=arrays["theta"],

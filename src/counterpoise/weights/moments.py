@@ -3,27 +3,32 @@
 If the ratio of private to synthetic density is exp(theta.f(x) - A), the private table enters the
 likelihood only through the mean of f. So one noisy sum of bounded features is all that is asked;
 what follows is free. In coordinates z in which the synthetic table is white, each feature less what
-the ones before it explain, the measured difference d between the tables is shrunk by empirical
-Bayes, block by block (what was asked for in advance, the columns' own features, their relations
-with a target or within a question, other relations).
-The weights are those closest to uniform that bring the synthetic table there, softly where the
-difference is uncertain:
+the ones before it explain, the difference between the tables was measured as d = theta + e, and
+
+    e ~ N(0, S),  theta_j ~ N(0, V_j),  theta | d ~ N(T d, T S),  T = V (V + S)^-1.
+
+Where the synthesizer counted the columns, theta is what its noise may have done, whose law is known
+(`knowledge`). Where it did not, the synthetic rows say nothing of the private sample: theta is the
+difference of the population, of which that sample is one more noise of variance 1/n, and V is
+learnt from all such differences of a block (`shrinkage`): relations with a target or within a
+question, and others; of numbers, and of lists of categories. The weights are those closest to uniform that bring the synthetic table there,
+softly where the difference is uncertain:
 
     minimise  KL(w, uniform) + 1/2 sum_j (mean_w z_j - (T d)_j)^2 / softness_j,
-    T = V (V + S)^-1,  softness_j = (1 - t_j) / 10 * P_j / (P_j + S_jj),
+    softness_j = (1 - t_j) / 10 * P_j / (P_j + S_jj),
 
-with S the covariance of the noise, t_j as far as a difference by itself is believed, from what its
-block suggests and no further than P, by which the synthesizer can plausibly be wrong, and V the
-diagonal of the prior variances that say so. Where d is no larger than its noise, or the synthesizer
-knows better, T is near 0 and nothing moves. Charge: one sum of features of bounded norm, and a
-count for the number of rows where that is private.
+with t_j as far as a difference by itself is believed and P_j the most that V_j may be. Where d is
+no larger than its noise, or the synthesizer knows better, T is near 0 and nothing moves. Charge:
+one sum of features of bounded norm, and a count for the number of rows where that is private.
 [PRIVACY: moment weights]
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,7 +43,7 @@ from counterpoise.weights.choose_features import MOST_FEATURES, choose_features
 from counterpoise.weights.features import Features, Recipe, checked_recipe
 from counterpoise.weights.fine_cells import FineCells
 from counterpoise.weights.knowledge import is_measured, plausible_variances
-from counterpoise.weights.moment_model import MomentModel
+from counterpoise.weights.moment_model import SAYS_NOTHING, MomentModel
 from counterpoise.weights.protocol import (
     WEIGHTERS,
     Redrawable,
@@ -47,16 +52,16 @@ from counterpoise.weights.protocol import (
     pay_for_total,
 )
 from counterpoise.weights.row_blocks import FeatureRows
-from counterpoise.weights.shrinkage import Shrinkage, normal_density, shrink
+from counterpoise.weights.shrinkage import TINY, Shrinkage, shrink
 from counterpoise.weights.standardise import PRIORITY, Standardised
 from counterpoise.weights.whitening import Whitening
 
 # The part of the share that the number of private rows gets, where it is private. The features
 # are centred at the synthetic means, so an error in it only scales the difference.
 TOTAL_FRACTION = 0.05
-# A white difference, which is about one of correlations, may well be as large as this, however
-# small the others of its block are.
-LIKELY_DIFFERENCE = 0.2
+# The deviation of a difference that somebody asks about, which is about one of correlations: few,
+# and all of them wanted, they are not taken for as small as most are. A round number; not studied.
+ASKED_DIFFERENCE = 0.2
 # How softly a mean is matched whose difference is not believed at all; one that is believed
 # wholly is matched nearly exactly, but never without any softness, so that a solution exists.
 SOFTNESS = 0.1
@@ -119,58 +124,71 @@ class Moments:
         """Ask for the number of rows, where it is private, and for one noisy sum.
 
         With the `synthesizer`'s model, what it measured itself is corrected only as far as its
-        own noise may have misled it.
+        own noise may have misled it. Without a share nothing is asked and nothing moves: what is
+        left is the prior, by which replicates know how far off a relation may be.
         """
         check_request(vault, share, synthesizer)
-        if share is None:
+        if share is None and (synthesizer is None or self.questions or self.blocks):
             raise BudgetError("weights 'moments' need a share of the budget")
         rows = coded_rows(vault.schema, synthetic)
         self._check(vault.schema, rows)
-        total, sums_share = pay_for_total(vault, share, TOTAL_FRACTION)
-        population = max(1.0, float(total.value))
+        if share is None:
+            population = most = max(1.0, float(synthesizer.rows)) if synthesizer else 1.0
+            sums_share = None
+        else:
+            total, sums_share = pay_for_total(vault, share, TOTAL_FRACTION)
+            population = max(1.0, float(total.value))
+            # The floor goes by how many private rows there may be, where the total is but noise.
+            most = population + 2 * total.deviation
         recipes = self.blocks or self._choose(vault, sums_share, population, len(rows))
         answerable = ask(self.questions, rows)
         asked = answerable.features
         blocks = [asked, *(recipe.over(rows) for recipe in recipes)]
         features = Features(tuple(block for made in blocks for block in made.blocks))
         standardised = Standardised.over(features, rows, len(asked.names))
-        answer = vault.sums(standardised, standardised.bound, sums_share)
+        answer = sums_share and vault.sums(standardised, standardised.bound, sums_share)
+        scale = _deviation(answer) / population if answer else SAYS_NOTHING
         is_asked = np.arange(len(features.names)) < len(asked.names)
+        known = is_measured(standardised, synthesizer)
         ready, size = standardised.ready(rows), len(features.names)
         values = FeatureRows(ready, standardised.single, size).held()
         whitening = Whitening.over(
             values,
-            np.repeat(np.arange(len(blocks)) + ASKED, [len(made.names) for made in blocks]),
-            np.where(is_asked, 0, np.where(is_measured(standardised, synthesizer), 1, 2)),
+            _blocks(blocks),
+            np.where(is_asked, 0, np.where(known, 1, 2)),
         )
         fine = FineCells.of(vault.schema, synthetic)
         plausible = plausible_variances(standardised, whitening.directions, rows, synthesizer, fine)
         # d = mean over private rows - mean over synthetic rows, in white coordinates
-        differences = (answer.values / population - whitening.centre) @ whitening.directions
-        noise_root = _deviation(answer) / population * whitening.directions
+        means = answer.values / population if answer else whitening.centre
+        differences = (means - whitening.centre) @ whitening.directions
+        noise_root = scale * whitening.directions
         noise = noise_root.T @ noise_root
+        follows = known[whitening.features]
+        # Where the synthetic rows do not follow the private sample, its chance is noise as well.
+        noise += np.diag(np.where(follows, 0.0, 1 / population))
         # How much more the noisy sum knows than the synthesizer, from 0 to 1
         loose = plausible / (plausible + np.diag(noise))
-        alone = _shrink(differences, np.diag(noise), plausible, whitening.blocks)
+        alone = _shrink(differences, np.diag(noise), plausible, whitening.blocks, follows)
         trust = _joint_trust(_prior(alone.trust, np.diag(noise)), noise)
         model = MomentModel(
             schema=vault.schema,
             standardised=standardised,
             whitening=whitening,
             differences=differences,
-            noise_scale=_deviation(answer) / population,
+            noise_scale=scale,
             trust=trust,
             softness=LEAST_SOFTNESS + SOFTNESS * (1 - alone.trust) * loose,
-            doubt=_doubt(alone, trust, differences, noise, plausible),
+            doubt=_doubt(alone, trust, noise),
+            follows=follows,
             missed=np.zeros(len(differences)),
             population=population,
             theta=np.zeros(len(differences)),
-            private=answer.private,
+            private=vault.private,
             not_asked=answerable.reasons,
         )
-        # The floor goes by how many private rows there may be, where the total is but noise.
         gives_way = np.where(whitening.blocks == ASKED, GIVES_WAY * loose, loose)
-        return model.calibrated(values, population + 2 * total.deviation, gives_way)
+        return model.calibrated(values, most, gives_way)
 
     def _check(self, schema: Schema, rows: Coded) -> None:
         """Refuse what cannot be asked for before anything is paid."""
@@ -184,9 +202,11 @@ class Moments:
             raise MethodError("blocks: the recipes make no feature for this schema")
 
     def _choose(
-        self, vault: Vault, share: Share, population: float, synthetic: int
+        self, vault: Vault, share: Share | None, population: float, synthetic: int
     ) -> tuple[Recipe, ...]:
         def noise(bound: float, size: int) -> float:
+            if share is None:
+                return 0.0
             sensitivity = vault.budget.row_sensitivity(bound)
             if share.pure:
                 return share.laplace_scale(sensitivity) * math.sqrt(size + 1) / population
@@ -210,23 +230,35 @@ def _checked_blocks(blocks: Any) -> tuple[Recipe, ...]:
     return tuple(checked_recipe("blocks", block) for block in blocks)
 
 
+def _blocks(made: Sequence[Features]) -> np.ndarray:
+    """The block of each feature: of those that were made together, those of one scale.
+
+    The relation of two numbers is one coordinate; that of lists of categories is spread over many,
+    each of which is smaller.
+    """
+    found: list[int] = []
+    for place, features in enumerate(made):
+        sizes = Counter(features.groups)
+        asked = place + ASKED == ASKED
+        found += [ASKED if asked else 2 * place + (sizes[each] > 1) for each in features.groups]
+    return np.array(found, dtype=int)
+
+
 def _shrink(
-    differences: np.ndarray, noise: np.ndarray, plausible: np.ndarray, blocks: np.ndarray
+    differences: np.ndarray,
+    noise: np.ndarray,
+    plausible: np.ndarray,
+    blocks: np.ndarray,
+    follows: np.ndarray,
 ) -> Shrinkage:
-    """Empirical Bayes, block by block."""
-    found = Shrinkage(*np.zeros((3, len(noise))))
-    for block in np.unique(blocks):
-        chosen = blocks == block
+    """What is believed of each difference by itself: by a known law, or by that of its block."""
+    likely = np.where(blocks == ASKED, np.minimum(plausible, ASKED_DIFFERENCE**2), plausible)
+    trust = likely / (likely + np.maximum(noise, TINY))
+    found = Shrinkage(trust, noise * trust)
+    for block in np.unique(blocks[blocks != ASKED]):
+        chosen = (blocks == block) & ~follows
         part = shrink(differences[chosen], noise[chosen], plausible[chosen])
-        if block == ASKED:
-            # Few differences, and all of them wanted: never taken for smaller than this.
-            wide = np.minimum(plausible[chosen], LIKELY_DIFFERENCE**2)
-            trust = np.maximum(part.trust, wide / (wide + noise[chosen]))
-            part = replace(
-                part, trust=trust, variance=np.maximum(part.variance, noise[chosen] * trust)
-            )
         found.trust[chosen], found.variance[chosen] = part.trust, part.variance
-        found.density[chosen] = part.density
     return found
 
 
@@ -242,33 +274,14 @@ def _joint_trust(prior: np.ndarray, noise: np.ndarray) -> np.ndarray:
     return found
 
 
-def _doubt(
-    found: Shrinkage,
-    trust: np.ndarray,
-    differences: np.ndarray,
-    noise: np.ndarray,
-    plausible: np.ndarray,
-) -> np.ndarray:
-    """The squared error of each shrunken difference, as that of the private table's own means.
+def _doubt(found: Shrinkage, trust: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The posterior variance of each difference, for noise that is correlated.
 
-    Under the prior that was fitted to its block the others tell of its noise: V - V (V + S)^-1 V =
-    T S is less than one alone leaves. But that prior is of the block: the few differences that are
-    large among many that are not, which are those that somebody asks about, are shrunk with the
-    rest. Under a prior as wide as a difference may well be, the shrunken one T d misses by
-    W S + ((W - T) d)^2, with W d what would then be believed. Before d is seen either prior is as
-    likely as the other; each counts by what it makes of d (Bayesian model averaging). Where less
-    is plausible, because few rows carry a coordinate or the synthesizer knows it, the wide prior is
-    the narrower; what the synthesizer's own noise may have done is in the base weights of
-    replicates.
+    Of a difference by itself it is `found`; that the others tell of its noise leaves the diagonal
+    of V - V (V + S)^-1 V = T S in the place of t s.
     """
-    alone = np.diag(noise) * found.trust
-    fitted = found.variance - alone + np.diag(trust @ noise)
-    likely = LIKELY_DIFFERENCE**2 * np.minimum(plausible, 1)
-    wider = _joint_trust(likely, noise)
-    wide = np.diag(wider @ noise) + ((wider - trust) @ differences) ** 2
-    density = normal_density(differences, likely + np.diag(noise))
-    chance = density / (density + found.density)
-    return fitted + chance * np.maximum(wide - fitted, 0)
+    doubt: np.ndarray = found.variance - np.diag(noise) * found.trust + np.diag(trust @ noise)
+    return np.maximum(doubt, 0.0)
 
 
 def _deviation(answer: NoisySums) -> float:

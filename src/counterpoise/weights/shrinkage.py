@@ -1,24 +1,35 @@
-"""Empirical Bayes: how far to believe a measured difference, judged by the noise alone.
+"""How far to believe a measured difference: its posterior, under a law whose scale is not known.
 
-A measured difference d_j is the true one plus noise of known variance s_j. The true ones are taken
-to come from a mixture of centred normals, from width zero to the width of the largest difference,
-whose proportions are fitted to all the d_j together, without another look at anything (Stephens,
-2017, adaptive shrinkage). A difference of the size of its noise is then shrunk to nearly nothing,
-while one that stands out of many small ones is left as it is.
+A difference d_j is the true one plus noise of known variance s_j. Of what synthesizers miss where
+they did not measure, the size varies from table to table, and within a table a few relations are
+many times as large as most:
+
+    d_j = theta_j + e_j,              e_j ~ N(0, s_j)
+    theta_j ~ N(0, v_j),              v_j = min(tau^2 lambda_j^2, P_j),
+    log lambda_j ~ N(0, LOCAL^2),     log tau ~ N(log USUAL, SPREAD^2),
+
+with lambda scaled to a mean square of one, and P_j the most that is plausible. The scale tau is one
+of a block of differences, and is learnt from all of them together as far as their noise lets it be
+(a hierarchical model; A. Gelman and others, Bayesian Data Analysis, 2013, chapter 5). Where noise
+hides all of them, what is left is what such differences usually are, and so is the doubt: the
+estimate is the posterior mean, and its error the posterior variance. Sums over a grid of tau and
+lambda take the place of integrals.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-WIDTHS = 12
-STEPS = 300
-# As many differences as these, spread over all widths, are added to what is seen: few differences
-# should not decide for one width alone.
-PRIOR_COUNT = 2.0
+# The law of tau and lambda, in deviations of white coordinates: in `benchmarks/missed.py` the root
+# mean square of what is missed by synthesizers at epsilon 1 is .04 to .08 in seven tables of 5,000
+# rows and .06 to .13 in those of 1,000, .01 where nothing is related; posteriors then hold 95%.
+USUAL, SPREAD, LOCAL = 0.1, 0.7, 0.8
+# Points of the grids, and how many deviations they reach: a cost, and finer ones change nothing.
+SCALES, LOCALS, REACH = 25, 9, 2.5
+# What nothing is divided by.
+TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +38,6 @@ class Shrinkage:
 
     trust: np.ndarray  # the part of it that is believed, from 0 to 1
     variance: np.ndarray  # of the true difference, after all
-    density: np.ndarray  # of what was measured, under the fitted law
 
 
 def shrink(
@@ -41,46 +51,34 @@ def shrink(
     >>> noise = np.full(50, 0.01)
     >>> differences = np.concatenate([[1.0, -1.0], 0.1 * np.random.default_rng(0).normal(size=48)])
     >>> found = shrink(differences, noise).trust
-    >>> bool((found[:2] > 0.95).all()), bool(np.median(found[2:]) < 0.2)
+    >>> bool((found[:2] > 0.9).all()), bool(np.median(found[2:]) < 0.2)
     (True, True)
     """
     if len(differences) == 0:
-        return Shrinkage(np.empty(0), np.empty(0), np.empty(0))
-    # What has no noise is believed; a variance too small to divide by has as good as none.
-    noise = np.maximum(noise, np.finfo(float).tiny * 1e6)
-    least = float(noise.min())
-    most = min(max(2 * float((differences**2 - noise).max()), least), float(np.max(largest)))
-    if most <= 0:
-        nothing = np.zeros(len(noise))
-        return Shrinkage(nothing, nothing, normal_density(differences, noise))
-    widths = np.concatenate([[0.0], np.geomspace(min(least, most) / 10, most, WIDTHS)])
-    prior = np.minimum(widths[:, None], largest)
+        return Shrinkage(np.empty(0), np.empty(0))
+    noise = np.maximum(noise, TINY)
+    normal = np.linspace(-REACH, REACH, SCALES)
+    scales, scale_logs = USUAL * np.exp(SPREAD * normal), -0.5 * normal**2
+    normal = np.linspace(-REACH, REACH, LOCALS)
+    local = np.exp(2 * LOCAL * normal)
+    chance = np.exp(-0.5 * normal**2)
+    local *= chance.sum() / (chance @ local)
+    # v_j, for each tau and lambda
+    prior = np.minimum((scales[:, None] ** 2 * local)[:, :, None], largest)
     variances = prior + noise
-    # N(d_j; 0, a_k + s_j), up to a factor a column
-    likelihood = -0.5 * (np.log(variances) + differences**2 / variances)
-    highest = likelihood.max(axis=0)
-    likelihood = np.exp(likelihood - highest)
-    proportions = np.full(len(prior), 1 / len(prior))
-    for _ in range(STEPS):  # expectation and maximisation
-        belief = proportions[:, None] * likelihood
-        belief /= belief.sum(axis=0)
-        counted = belief.sum(axis=1) + PRIOR_COUNT / len(prior)
-        changed = np.abs(counted / counted.sum() - proportions).max()
-        proportions = counted / counted.sum()
-        if changed < 1e-7:
-            break
-    belief = proportions[:, None] * likelihood
-    density = belief.sum(axis=0)
+    # log p(lambda) + log N(d_j; 0, v_j + s_j), up to a constant
+    logs = -0.5 * (np.log(variances) + differences**2 / variances)
+    logs += np.log(chance)[:, None]
+    highest = logs.max(axis=1, keepdims=True)
+    belief = np.exp(logs - highest)
+    density = belief.sum(axis=1, keepdims=True)
     belief /= density
-    density *= np.exp(np.maximum(highest, -700.0)) / math.sqrt(2 * math.pi)
-    # Under width k: E[x | d] = d a_k / (a_k + s), and Var[x | d] = s a_k / (a_k + s)
+    # p(tau | d), of all differences together
+    scale_logs = scale_logs + (highest + np.log(density)).sum(axis=(1, 2))
+    posterior = np.exp(scale_logs - scale_logs.max())
+    belief *= (posterior / posterior.sum())[:, None, None]
+    # Under each v: E[theta | d] = d v / (v + s), and Var[theta | d] = s v / (v + s)
     parts = prior / variances
-    believed = (belief * parts).sum(axis=0)
-    between = differences**2 * ((belief * parts**2).sum(axis=0) - believed**2)
-    return Shrinkage(believed, noise * believed + np.maximum(between, 0), density)
-
-
-def normal_density(values: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """N(x; 0, v), never so small that it is none."""
-    logs = -0.5 * (np.log(2 * math.pi * variances) + values**2 / variances)
-    return np.asarray(np.exp(np.maximum(logs, -700.0)))
+    believed = (belief * parts).sum(axis=(0, 1))
+    between = differences**2 * ((belief * parts**2).sum(axis=(0, 1)) - believed**2)
+    return Shrinkage(believed, noise * believed + np.maximum(between, 0))

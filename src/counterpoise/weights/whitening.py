@@ -16,7 +16,7 @@ from counterpoise.weights.row_blocks import FeatureRows, Turn, slices
 from counterpoise.weights.standardise import PART_ROWS, spread
 
 # A feature of which the ones before it leave less than this part of the variance is not matched.
-LEAST_VARIANCE = 1e-3
+LEAST_VARIANCE = 0.05
 # A coordinate that fewer rows than this carry is not matched.
 LEAST_ROWS = 10
 # Nor is a feature of which the part of the rows that tells of the covariance shows less than this
@@ -35,6 +35,7 @@ class Whitening:
     centre: np.ndarray
     directions: np.ndarray  # features x coordinates
     blocks: np.ndarray  # the block of each coordinate
+    features: np.ndarray  # the feature that each coordinate is what is left of
     loadings: np.ndarray  # features x coordinates: how far features move along each
 
     @classmethod
@@ -67,7 +68,8 @@ class Whitening:
         directions = directions[:, carried]
         # z = D'(f - c) is white, so that the regression of f on it has the coefficients C D; of
         # features that are not matched themselves as well.
-        return cls(centre, directions, blocks[kept][carried], covariance @ directions)
+        own = kept[carried]
+        return cls(centre, directions, blocks[own], own, covariance @ directions)
 
 
 def least_loadings(directions: np.ndarray) -> np.ndarray:

@@ -45,6 +45,10 @@ class Storage(Protocol):
         """The number of rows."""
         ...
 
+    def persons(self) -> np.ndarray:
+        """Of bounded persons, how many have no more rows than stay, and how many have more."""
+        ...
+
     def counts(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
         """The contingency table of each clique."""
         ...
@@ -123,5 +127,6 @@ def open_storage(
         if people is None:
             return MemoryStorage(read_table(table, schema.names, schema.dialect), schema)
         rows = read_table(table, (*schema.names, people.column), schema.dialect)
-        return MemoryStorage(bounded(rows, schema, people), schema)
+        kept, persons = bounded(rows, schema, people)
+        return MemoryStorage(kept, schema, persons)
     return DuckDBStorage(table, schema, people)

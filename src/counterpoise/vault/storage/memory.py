@@ -22,10 +22,11 @@ from counterpoise.vault.storage.tabulating import ROWS_A_BLOCK, counted_together
 class MemoryStorage(NeverCopied):
     """Codes in memory; counts are remembered, because selection asks for them again."""
 
-    def __init__(self, table: pd.DataFrame, schema: Schema):
+    def __init__(self, table: pd.DataFrame, schema: Schema, persons: np.ndarray | None = None):
         self._stated = schema
         self._schema = schema.as_released()
         self._rows = len(table)
+        self._persons = persons  # within the bound and beyond it, where they are bounded
         self._cache = CountCache()
         self._raw: pd.DataFrame | None = table[list(schema.names)]
         self._coded: Coded | None = None
@@ -33,6 +34,11 @@ class MemoryStorage(NeverCopied):
     def rows(self) -> int:
         """The number of rows."""
         return self._rows
+
+    def persons(self) -> np.ndarray:
+        """Of bounded persons, how many have no more rows than stay, and how many have more."""
+        assert self._persons is not None
+        return self._persons
 
     def counts(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
         """The contingency table of each clique."""

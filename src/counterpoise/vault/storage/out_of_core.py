@@ -44,6 +44,8 @@ from counterpoise.vault.storage.cache import CountCache
 from counterpoise.vault.storage.people import (
     PLACE,
     People,
+    cells_of,
+    counted,
     identified_rows,
     person_expression,
     surplus,
@@ -85,6 +87,8 @@ class DuckDBStorage(NeverCopied):
         self._cache = CountCache()
         self._codes: list[list[np.ndarray]] | None = None
         self._file: tuple[Any, tuple[int, ...]] | None = None
+        # Persons within the bound and beyond it, where they are bounded.
+        self._persons: np.ndarray | None = None
         if self._kept:
             self._run_once(people)
         elif people is not None:
@@ -94,6 +98,12 @@ class DuckDBStorage(NeverCopied):
     def rows(self) -> int:
         """The number of rows."""
         return int(self._ask("SELECT count(*) AS n FROM private_rows")["n"][0])
+
+    def persons(self) -> np.ndarray:
+        """Of bounded persons, how many have no more rows than stay, and how many have more."""
+        self._require_unchanged()
+        assert self._persons is not None
+        return self._persons
 
     def counts(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
         """The contingency table of each clique."""
@@ -213,17 +223,19 @@ class DuckDBStorage(NeverCopied):
             )
 
     def _surplus(self, people: People, rows: str, place: str) -> str:
-        """The name of a table of the places of all rows that do not stay."""
+        """The name of a table of the places of all rows that do not stay; counts the persons."""
         name = f"counterpoise_{uuid.uuid4().hex}"
         self._run(f"CREATE TEMP TABLE {name} ({PLACE} BIGINT)")
         person = person_expression(people, self._stated)
         count = int(self._ask(f"SELECT count(*) AS n FROM {rows}")["n"][0])
         parts = math.ceil(count / _ROWS_BOUNDED_AT_ONCE)
+        self._persons = np.zeros(2, dtype=np.int64)
         for part in range(parts):
             # All rows of a person are in one part, and so are those of nobody.
             here = f"hash({person}) % {parts} = {part}"
             some = identified_rows(rows, place, here, people, self._stated)
             self._run(f"INSERT INTO {name} {surplus(f'({some})', people)}")
+            self._persons += cells_of(self._ask(counted(f"({some})", people)))
         return name
 
     def _run(self, statement: str) -> None:

@@ -12,13 +12,14 @@ the same kinds of rows.
 A person is the text of a value, as categories are read (1, 1.0 and "1" are one person), without
 the spaces around it. A row whose person is null is not used: it might be anybody's, and as one
 more row of somebody it would be beyond what is protected. Every storage has `surplus`, or the same
-two windows over what `identified` gives. [PRIVACY: ground rules 11 and 13]
+two windows over what `identified` gives, and counts the persons of whom rows are left out before
+they are. [PRIVACY: ground rules 11 and 13]
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,8 @@ from counterpoise.schema.sql import reading_expression
 
 # The columns that `surplus` reads, wherever they come from.
 PLACE, PERSON, DIGEST = "place", "person", "digest"
+# Those that `counted` gives.
+WITHIN, BEYOND = "within", "beyond"
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class People:
         """Refuse a column that would be coded and counted."""
         if self.column in schema.names:
             raise TableError(
-                f"person: the column {self.column!r} says whose a row is, and is never counted or "
+                f"person: the column {self.column!r} says whose a row is, and is never coded or "
                 "released; drop it from the schema, or make it an identifier there, which is "
                 "invented anew"
             )
@@ -105,28 +108,56 @@ def surplus(relation: str, people: People) -> str:
     return f"SELECT {PLACE} FROM ({ranked}) WHERE {PERSON} IS NULL OR rank > {people.rows}"
 
 
+def counted(relation: str, people: People) -> str:
+    """SQL for how many persons have no more rows than stay, `within`, and how many `beyond`.
+
+    `relation` is as for `surplus`, before any row is left out.
+    """
+    each = f"SELECT count(*) AS n FROM {relation} WHERE {PERSON} IS NOT NULL GROUP BY {PERSON}"
+    cells = (
+        f"count(*) FILTER (n {where} {people.rows}) AS {name}"
+        for where, name in (("<=", WITHIN), (">", BEYOND))
+    )
+    return f"SELECT {', '.join(cells)} FROM ({each})"
+
+
 def identified(frame: pd.DataFrame, schema: Schema, people: People) -> pd.DataFrame:
     """The `person` and the `digest` of every row of a frame, in its order.
 
     Both are read off the row alone, so a table may be taken in parts. Null is nobody.
     """
-    found = _asked(frame, schema, people, lambda relation: relation)
+    [found] = _asked(frame, schema, people, lambda relation: relation)
     order = np.argsort(found[PLACE])
     return pd.DataFrame({name: _with_none(found[name])[order] for name in (PERSON, DIGEST)})
 
 
-def bounded(frame: pd.DataFrame, schema: Schema, people: People) -> pd.DataFrame:
-    """The rows of a frame that stay, in their order, without the column of persons."""
-    dropped = _asked(frame, schema, people, lambda relation: surplus(f"({relation})", people))
+def bounded(frame: pd.DataFrame, schema: Schema, people: People) -> tuple[pd.DataFrame, np.ndarray]:
+    """The rows of a frame that stay, in their order, without the column of persons.
+
+    And how many persons there were within the bound, and beyond it.
+    """
+    dropped, cells = _asked(
+        frame,
+        schema,
+        people,
+        lambda relation: surplus(f"({relation})", people),
+        lambda relation: counted(f"({relation})", people),
+    )
     stays = np.ones(len(frame), dtype=bool)
     stays[np.asarray(dropped[PLACE], dtype=np.int64)] = False
-    return frame.loc[stays, [name for name in frame.columns if name != people.column]]
+    kept = frame.loc[stays, [name for name in frame.columns if name != people.column]]
+    return kept, cells_of(cells)
+
+
+def cells_of(found: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The two numbers that `counted` gives."""
+    return np.array([found[WITHIN][0], found[BEYOND][0]], dtype=np.int64)
 
 
 def _asked(
-    frame: pd.DataFrame, schema: Schema, people: People, query: Callable[[str], str]
-) -> dict[str, np.ndarray]:
-    """What a query says of the identified rows of a frame."""
+    frame: pd.DataFrame, schema: Schema, people: People, *queries: Callable[[str], str]
+) -> list[dict[str, np.ndarray]]:
+    """What each query says of the identified rows of a frame."""
     # Positions as names, because the database does not tell "Age" from "age".
     texts = {
         f"c{place}": read_texts(column, frame[column.name], schema.missing_values)
@@ -138,7 +169,7 @@ def _asked(
     rows = pd.DataFrame(texts | {PLACE: np.arange(len(frame))}, copy=False)
     with private_errors("the private table"), connect() as connection:
         connection.register("texts", rows)
-        return connection.sql(query(found)).fetchnumpy()
+        return [connection.sql(query(found)).fetchnumpy() for query in queries]
 
 
 def _column(people: People) -> Column:

@@ -30,7 +30,7 @@ from counterpoise.vault.storage.spark_frames import (
     refuse_changed,
     refuse_rows,
 )
-from counterpoise.vault.storage.spark_people import bounded_frame
+from counterpoise.vault.storage.spark_people import CELL, bounded_frame
 from counterpoise.vault.storage.spark_tasks import (
     AddUp,
     CountCliques,
@@ -60,9 +60,9 @@ class SparkStorage(NeverCopied):
         self._seen: int | None = None  # rows, in the first look that tells
         self._has_changed = False
         self._require_workers()
-        self._is_kept = people is not None
+        self._bounded = None if people is None else self._bound(frame, people)
         self._frame = (
-            by_position(frame, schema.names) if people is None else self._bounded(frame, people)
+            by_position(frame, schema.names) if self._bounded is None else self._bounded.drop(CELL)
         )
 
     def rows(self) -> int:
@@ -72,6 +72,16 @@ class SparkStorage(NeverCopied):
             count = int(self._frame.count())
         self._require_same(count)
         return count
+
+    def persons(self) -> np.ndarray:
+        """Of bounded persons, how many have no more rows than stay, and how many have more."""
+        assert self._bounded is not None
+        self._require_same()
+        with quiet(self._session):
+            marked = self._bounded.groupBy(CELL).count().collect()
+        rows = {row[CELL]: int(row["count"]) for row in marked}
+        self._require_same(sum(rows.values()))
+        return np.array([rows.get(0, 0), rows.get(1, 0)], dtype=np.int64)
 
     def counts(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
         """The contingency table of each clique."""
@@ -150,9 +160,9 @@ class SparkStorage(NeverCopied):
     def close(self) -> None:
         """Let go of the codes in the executors, and of the counts that were remembered."""
         self._forget()
-        if self._is_kept:
-            let_go(self._frame)
-        del self._frame
+        if self._bounded is not None:
+            let_go(self._bounded)
+        del self._frame, self._bounded
 
     def _require_same(self, *counts: int) -> None:
         """Refuse a frame in which a look saw so many rows, and another one other numbers."""
@@ -168,8 +178,8 @@ class SparkStorage(NeverCopied):
             let_go(self._codes)
             self._codes = None
 
-    def _bounded(self, frame: Any, people: People) -> Any:
-        """The rows that stay of each person, kept in memory as far as it goes."""
+    def _bound(self, frame: Any, people: People) -> Any:
+        """The rows that stay of each person, with marks, kept in memory as far as it goes."""
         from pyspark import StorageLevel
 
         numbered = by_position(frame, (*self._stated.names, people.column))

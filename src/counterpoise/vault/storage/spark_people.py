@@ -18,6 +18,9 @@ from counterpoise.schema import Schema, read_table
 from counterpoise.vault.storage.people import DIGEST, PERSON, People, identified
 from counterpoise.vault.storage.spark_tasks import failure_number, require_version, what_failed
 
+# Whether a row is the first of a person with more rows than stay; null where it is not the first.
+CELL = "cell"
+
 
 @dataclass(frozen=True)
 class Identify:
@@ -49,7 +52,10 @@ class Identify:
 
 
 def bounded_frame(frame: Any, schema: Schema, people: People) -> Any:
-    """The rows that stay; the last column of `frame` says whose they are, and is gone."""
+    """The rows that stay, and in the place of whose they are, the last column, a mark in `CELL`.
+
+    One row of every person is marked, as 0 for a person within the bound and 1 for one beyond it.
+    """
     from pyspark.sql import Window, functions
     from pyspark.sql.types import StringType, StructField, StructType
 
@@ -65,10 +71,12 @@ def bounded_frame(frame: Any, schema: Schema, people: People) -> Any:
     alike = Window.partitionBy(PERSON, DIGEST).orderBy(DIGEST)
     numbered = together.withColumn("occurrence", functions.row_number().over(alike))
     hashed = functions.expr(f"sha2({DIGEST} || ':' || occurrence, 256)")
-    ranked = numbered.withColumn(
-        "rank", functions.row_number().over(Window.partitionBy(PERSON).orderBy(hashed, DIGEST))
-    )
-    return ranked.where(f"rank <= {people.rows}").select([field.name for field in fields])
+    whose = Window.partitionBy(PERSON)
+    ranked = numbered.withColumn("rank", functions.row_number().over(whose.orderBy(hashed, DIGEST)))
+    sized = ranked.withColumn("size", functions.count("*").over(whose))
+    mark = f"CASE WHEN rank = 1 THEN CAST(size > {people.rows} AS TINYINT) END AS {CELL}"
+    kept = sized.where(f"rank <= {people.rows}")
+    return kept.selectExpr(*(field.name for field in fields), mark)
 
 
 def _partitions(frame: Any) -> int | None:
