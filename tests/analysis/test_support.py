@@ -448,7 +448,7 @@ def test_the_part_that_is_assumption_stays_in_the_bundle(tmp_path):
     made = cp.release(
         private()[["y", "a", "age"]],
         SCHEMA.select(["y", "a", "age"]),
-        0.02,
+        0.1,
         1e-6,
         target="y",
         synthesizer="independent",
@@ -569,7 +569,7 @@ def test_a_weighed_table_claims_what_its_weights_summed():
             private()[chosen],
             release(rows=400).table[chosen],
             SCHEMA.select(chosen),
-            2.0,
+            5.0,
             1e-6,
             replicates=4,
             seed=1,
