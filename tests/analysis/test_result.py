@@ -141,7 +141,7 @@ def test_a_crosstab_prints_across():
 def test_a_frame_has_the_interval_at_the_level_that_is_asked_for():
     found = make_release().mean("age", by="ward")
     frame = found.to_frame(level=0.5)
-    parts = ["value", "standard_error", "low", "high", "unweighted", "support"]
+    parts = ["value", "standard_error", "low", "high", "unweighted", "support", "assumed"]
     assert frame.columns.tolist() == parts
     assert frame.index.name == "ward"
     assert frame.loc["surgery", "low"] == found["surgery"].interval(0.5)[0]

@@ -495,12 +495,12 @@ def test_margins_are_no_longer_exact_once_weights_are_replaced_or_multiplied():
 
 
 def test_what_was_asked_in_advance_was_asked_of_another_population():
-    from counterpoise.analysis.asked import _measured_questions
+    from counterpoise.analysis.asked import _summed_questions
 
     asked = {"questions": [{"question": "ill ~ age", "measured": True}]}
     release = make_release(100, weights={"method": "moments"}, **asked)
-    assert _measured_questions(release) == ["ill ~ age"]
-    assert _measured_questions(release.retarget({"ill": 0.5})) == []
+    assert _summed_questions(release) == {"ill ~ age": "measured"}
+    assert _summed_questions(release.retarget({"ill": 0.5})) == {}
 
 
 def test_estimates_fits_and_rows_follow():

@@ -1,6 +1,7 @@
 """Every estimate says whether what it depends on was measured; here the answer is known."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import counterpoise as cp
 from counterpoise.analysis.allowed import means_within, product, sums_within
 from counterpoise.analysis.coefficients import DEVIATION
 from counterpoise.analysis.support import FOOTNOTES, Measured, worst
+from counterpoise.errors import BundleError
 from counterpoise.schema.grouping import Grouping
 
 SCHEMA = cp.Schema(
@@ -28,7 +30,7 @@ SCHEMA = cp.Schema(
 PAIRS = [["y", "a"], ["a", "b"], ["y", "b"], ["b", "ward"], ["ward", "age"], ["pain"], ["stay"]]
 
 
-def release(counts=PAIRS, cells=(), products=(), replicates=30, rows=1500):
+def release(counts=PAIRS, cells=(), products=(), replicates=30, rows=1500, assumed=()):
     generator = np.random.default_rng(3)
     a = generator.random(rows) < 0.5
     b = generator.random(rows) < np.where(a, 0.7, 0.3)
@@ -46,6 +48,7 @@ def release(counts=PAIRS, cells=(), products=(), replicates=30, rows=1500):
     )
     redrawn = generator.gamma(4.0, size=(rows, replicates))
     measured = {"counts": counts, "cells": list(cells), "products": list(products)}
+    measured |= {"assumed": list(assumed)} if assumed else {}
     card = {"population": rows, "rows": rows} | (
         {} if counts == "not said" else {"measured": measured}
     )
@@ -397,6 +400,73 @@ def test_a_table_of_one_support_has_a_footnote_and_a_mixed_one_has_marks():
     assert "~" not in wide
 
 
+# Sums that do not carry estimates.
+
+FAINT = [[["y", "stay"], 0.83], [["a", "stay"], 0.6]]
+
+
+def test_what_a_sum_does_not_carry_is_implied_and_says_what_part_is_assumption():
+    made = release(assumed=FAINT)
+    assert made.corr("y", "stay").support == "implied"
+    assert made.corr("y", "stay").assumed == 0.83
+    assert "(95%; implied; about 83% of the variance is assumption)" in str(made.corr("y", "stay"))
+    means = made.mean("stay", by="y")
+    assert means.to_frame()["assumed"].tolist() == [0.83, 0.83]
+    said = "implied: what was summed of its columns does not carry it; about 83% of the variance"
+    assert str(means).splitlines()[-1] == f"{said} is assumption"
+    # Measured together, or implied by a chain: nothing is known of the part.
+    assert made.corr("y", "a").assumed is None
+    assert made.corr("b", "stay").support == "implied"
+    assert made.corr("b", "stay").assumed is None
+    assert "is assumption" not in str(made.corr("b", "stay"))
+
+
+def test_a_table_says_of_which_marks_the_part_is_known():
+    """Of age and stay a chain tells, of the two others with stay a sum that carries little."""
+    lines = str(release(assumed=FAINT).corr("y", "a", "age", "stay")).splitlines()
+    more = "where what was summed does not carry it, about 60% to 83% of the variance is assumption"
+    assert lines[-1] == f"~ {FOOTNOTES['implied']}; {more}"
+
+
+def test_an_interaction_that_a_sum_does_not_carry_is_not_taken_to_be_none():
+    never = release(products=[["stay", "a"], ["stay", "b"]])
+    prior = never.glm("stay ~ a * b")["a:b"]
+    for summed in (["stay", "a", "b"], ["stay", "a", "b", "ward"]):
+        faint = release(products=[["stay", "a"], ["stay", "b"]], assumed=[[summed, 0.7]])
+        ours = faint.glm("stay ~ a * b")["a:b"]
+        assert (ours.support, prior.support) == ("implied", "never")
+        assert ours.standard_error < prior.standard_error
+
+
+def test_of_another_population_no_part_is_known():
+    made = release(assumed=FAINT)
+    turned = made.retarget({"a": {False: 0.4, True: 0.6}}).corr("y", "stay")
+    assert (turned.support, turned.assumed) == ("implied", None)
+
+
+def test_the_part_that_is_assumption_stays_in_the_bundle(tmp_path):
+    made = cp.release(
+        private()[["y", "a", "age"]],
+        SCHEMA.select(["y", "a", "age"]),
+        0.1,
+        1e-6,
+        target="y",
+        synthesizer="independent",
+        weights="moments",
+        replicates=4,
+        seed=1,
+    )
+    assert made.card["measured"]["assumed"]
+    loaded = cp.load(made.save(tmp_path / "made"))
+    found = loaded.corr("y", "age")
+    assert found.assumed == made.corr("y", "age").assumed > 0.5
+    assert loaded.sample(50, seed=1).card["measured"] == made.card["measured"]
+    for wrong in ([["y", "age"], 1.2], [["y", "age"]], [["y", 3], 0.8], "y"):
+        measured = made.card["measured"] | {"assumed": [wrong]}
+        with pytest.raises(BundleError, match=r"measured\.assumed: expected a list of pairs"):
+            replace(made, card=made.card | {"measured": measured}).save(tmp_path / "wrong")
+
+
 def test_models_of_scikit_learn_know_the_support_of_their_features():
     made = release()
     features = ["a", "ward", "stay"]
@@ -499,7 +569,7 @@ def test_a_weighed_table_claims_what_its_weights_summed():
             private()[chosen],
             release(rows=400).table[chosen],
             SCHEMA.select(chosen),
-            2.0,
+            5.0,
             1e-6,
             replicates=4,
             seed=1,
@@ -557,6 +627,12 @@ def test_the_coefficients_of_a_model_that_was_asked_about_are_measured():
     assert asked(question).glm("y ~ a * b", "gaussian")["a:b"].support == "never"
     assert supports(asked("gaussian: y ~ a * b").glm("y ~ a * b", "gaussian")) == {"measured"}
     assert asked(f"# {question}", "mean(y) by a", "z ~ q").glm(question)["b:a"].support == "never"
+    # A sum that does not carry them tells of them all the same.
+    line = {"question": question, "measured": False, "assumed": 0.9}
+    faint = cp.Release(made.table, SCHEMA, made.card | {"questions": [line]}, made.replicates)
+    assert faint.glm("y ~ a * b + stay")["a:b"].support == "never"
+    assert "never" not in supports(faint.glm(question))
+    assert faint.glm(question)["b:a"].support == "implied"
     # Weights that were set aside or replaced match no scores.
     assert asked(question).unweighted().glm(question)["b:a"].support == "never"
     assert asked(question, reweighted=True).glm(question)["b:a"].support == "never"

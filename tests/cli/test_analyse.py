@@ -5,6 +5,8 @@ import json
 import pytest
 
 import counterpoise as cp
+from counterpoise.analysis.result import Estimate
+from counterpoise.cli.console import estimate_lines, estimate_values
 from counterpoise.errors import AnalysisError
 from tests.cli.calls import run
 from tests.conftest import make_schema, make_table
@@ -159,6 +161,7 @@ def test_estimates_that_nothing_measured_are_marked(tmp_path):
     out = made.save(tmp_path / "out")
     [alone] = values(out, "mean", "age")
     assert alone["support"] == "measured"
+    assert alone["assumed"] is None
     found = values(out, "mean", "age", "--by", "sex")
     assert {each["support"] for each in found} == {"never"}
     assert [each["low"] for each in found] == [
@@ -227,3 +230,10 @@ def test_simultaneous_intervals_are_pythons_and_say_so(folder, release):
     assert "there is only one estimate" in run(
         "analyse", folder, "mean", "age", "--simultaneous", code=2
     )
+
+
+def test_json_says_what_part_of_an_implied_estimate_is_assumption():
+    faint = Estimate(1.0, None, 1.0, support="implied", assumed=0.83)
+    [line] = estimate_values(faint, 0.95)
+    assert (line["support"], line["assumed"]) == ("implied", 0.83)
+    assert "about 83% of the variance is assumption" in estimate_lines(faint, 0.95, "it")

@@ -387,8 +387,8 @@ def test_pairs_that_were_not_measured_together_are_marked(weighed):
     names = list(weighed.schema.plain.names)
     assert len(names) >= 3
 
-    def shown(counts):
-        measured = {"counts": counts, "cells": [], "products": []}
+    def shown(counts, assumed=()):
+        measured = {"counts": counts, "cells": [], "products": [], "assumed": list(assumed)}
         page = release_page(replace(weighed, card=weighed.card | {"measured": measured}))
         body = page[page.index('<h2 id="pairs">') : page.index('<h2 id="rows">')]
         said = re.search(r'id="support">(.*?)</p>', body, re.DOTALL).group(1)
@@ -406,6 +406,10 @@ def test_pairs_that_were_not_measured_together_are_marked(weighed):
     assert "2 were measured together; 1 follow from smaller measurements" in said
     assert f"{never} were never measured" in said
     assert marks == (1 + 0.5, never + 0.5)
+    said, marks = shown([[each] for each in names], [[names[:2], 0.83]])
+    assert "1 follow from smaller measurements" in said
+    assert "(of 1 something was summed, which does not carry it: about 83% of the variance" in said
+    assert marks[0] == 1 + 0.5
     said, marks = shown(None)
     assert f"of {pairs} nothing says whether they were measured" in said
     assert marks == (0, 0)

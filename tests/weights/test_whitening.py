@@ -8,7 +8,7 @@ from counterpoise.schema import Column, Schema
 from counterpoise.weights import whitening
 from counterpoise.weights.row_blocks import FeatureRows
 from counterpoise.weights.standardise import spread
-from counterpoise.weights.whitening import Whitening
+from counterpoise.weights.whitening import Whitening, least_loadings
 
 ROWS = 3000
 
@@ -43,3 +43,14 @@ def test_the_means_and_variances_of_features_are_those_of_all_rows():
     assert means == pytest.approx(values.mean(axis=0), rel=1e-5)
     assert variances == pytest.approx(values.var(axis=0), rel=1e-5)
     assert means == pytest.approx(rows.held().means(), rel=1e-6)
+
+
+def test_loadings_lead_back_to_the_features_and_to_those_that_others_explain():
+    generator = np.random.default_rng(2)
+    values = generator.normal(size=(ROWS, 3)) @ generator.normal(size=(3, 3))
+    values = np.column_stack([values, values[:, 0] - 2 * values[:, 2]])
+    found = Whitening.over(feature_rows(values), np.arange(4), np.zeros(4))
+    assert found.blocks.tolist() == [0, 1, 2]
+    white = (values - found.centre) @ found.directions
+    assert white @ found.loadings.T == pytest.approx(values - found.centre, abs=1e-3)
+    assert least_loadings(found.directions)[:3] == pytest.approx(found.loadings[:3], rel=1e-3)

@@ -2,8 +2,9 @@
 
 A release whose card lists questions has, for each regression among them that was measured, the sum
 of its scores in the weights. Matched, they move every coefficient to the private table's, whatever
-columns were counted together; so these are measured, in this very model and in no other. The
-questions are texts such as "ill ~ age * ward", or "poisson: visits ~ age" with a family.
+columns were counted together; so these are measured, in this very model and in no other. Where
+the sum moves them and does not carry them, they are implied. The questions
+are texts such as "ill ~ age * ward", or "poisson: visits ~ age" with a family.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from counterpoise.analysis.support import IMPLIED, MEASURED
 from counterpoise.bundle.card import RETARGETED
 from counterpoise.errors import CounterpoiseError
 from counterpoise.formulas.matrices import ReadFormula, read_formula
@@ -22,26 +24,39 @@ if TYPE_CHECKING:
 _WITH_FAMILY = re.compile(r"(gaussian|binomial|poisson|multinomial)\s*:\s*(.*)", re.DOTALL)
 
 
-def was_asked(release: Release, read: ReadFormula, family: str, usual: str) -> bool:
-    """Whether the scores of this model were summed; `usual` is the family of its target."""
-    texts = _measured_questions(release)
-    return any(_is_same(text, read, family, usual) for text in texts if "~" in text)
+def was_asked(release: Release, read: ReadFormula, family: str, usual: str) -> str:
+    """The support that the sum of this model's scores gives it; empty where there was none.
+
+    `usual` is the family of its target.
+    """
+    questions = _summed_questions(release).items()
+    found = (
+        support
+        for text, support in questions
+        if "~" in text and _is_same(text, read, family, usual)
+    )
+    return next(found, "")
 
 
-def effect_was_asked(release: Release, question: Question) -> bool:
-    """Whether the score of this very effect was summed."""
-    return str(question) in _measured_questions(release)
+def effect_was_asked(release: Release, question: Question) -> str:
+    """The support that the sum of this very effect's score gives it; empty without one."""
+    return _summed_questions(release).get(str(question), "")
 
 
-def _measured_questions(release: Release) -> list[str]:
+def _summed_questions(release: Release) -> dict[str, str]:
+    """The questions that something was summed for: measured, or implied where it carries little."""
     weights, questions = release.card.get("weights", {}), release.card.get("questions")
     # Weights that were replaced, set aside, or turned to another population match no sums.
     turned = weights.get("reweighted") or release.card.get(RETARGETED)
     if turned or weights.get("method") == "uniform":
-        return []
+        return {}
     if not isinstance(questions, list):
-        return []
-    return [str(each.get("question")) for each in questions if each.get("measured")]
+        return {}
+    return {
+        str(each.get("question")): MEASURED if each.get("measured") else IMPLIED
+        for each in questions
+        if each.get("measured") or "assumed" in each
+    }
 
 
 def _is_same(text: str, read: ReadFormula, family: str, usual: str) -> bool:

@@ -69,6 +69,12 @@ class Supports:
         """The same for so many equations, one after the other."""
         return Supports(self.supports * times, self.is_assumed * times)
 
+    @property
+    def at_least_implied(self) -> Supports:
+        """The same where something tells of every coefficient."""
+        found = tuple(IMPLIED if each == NEVER else each for each in self.supports)
+        return Supports(found, (False,) * len(found))
+
 
 @dataclass(frozen=True)
 class _Term:
@@ -79,14 +85,13 @@ class _Term:
     factors: Columns
 
 
-def supports_of(
-    measured: Measured, read: ReadFormula, layout: Layout, was_asked: bool = False
-) -> Supports:
+def supports_of(measured: Measured, read: ReadFormula, layout: Layout, asked: str = "") -> Supports:
     """The support of the coefficients of a formula, a feature each.
 
-    With `was_asked`, the scores of all of them were summed, which is what they depend on.
+    Where the model was `asked` about in advance, the scores of all of them were summed, which is
+    what they depend on: they are measured, or implied where these do not carry them.
     """
-    if was_asked:
+    if asked == MEASURED:
         count = len(layout.names)
         return Supports((MEASURED,) * count, (False,) * count)
     target = _Term(frozenset(columns_of(read.left)), _linear_target(read), frozenset())
@@ -98,13 +103,14 @@ def supports_of(
     with_target = all(support == MEASURED for support in own.values())
     found = {term: _support(term, own, with_target, measured) for term in terms}
     weakest = worst([measured.of(target.columns, target.linear), *found.values()])
-    return Supports(
+    made = Supports(
         tuple(
             measured.of_category(found.get(term, weakest), feature.categories)
             for term, feature in zip(each, features, strict=True)
         ),
         tuple(own.get(term) == NEVER for term in each),
     )
+    return made.at_least_implied if asked else made
 
 
 def _own(target: _Term, term: _Term, measured: Measured, among: Columns) -> str:
@@ -119,7 +125,8 @@ def _own(target: _Term, term: _Term, measured: Measured, among: Columns) -> str:
     if len(term.columns) > 1:
         # Columns outside the formula may bring some interaction along, as a by-product of
         # relations of their own; that of these columns is zero in the model all the same.
-        return NEVER
+        summed = any(measured.sources(both) <= each for each in measured.assumed)
+        return IMPLIED if summed else NEVER
     left, right = measured.sources(target.columns), measured.sources(term.columns)
     # What one column is derived from is not held still against itself.
     others = among - left - right

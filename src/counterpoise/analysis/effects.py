@@ -93,12 +93,13 @@ def effect(release: Release, treatment: str, outcome: str, given: str) -> Estima
 
 def _support(release: Release, question: Question, table: Any, coded: Sequence[str]) -> str:
     """That of the weakest coefficient of the outcome's model with the treatment in it."""
-    if effect_was_asked(release, question):
+    asked = effect_was_asked(release, question)
+    if asked == MEASURED:
         return MEASURED
     treatment, outcome = (written(Name(name)) for name in question.columns)
     read = read_formula(f"{outcome} ~ {treatment} + {question.formula}", release.schema)
     layout = read.matrices(table, coded).recipe.layout
-    return worst(supports_of(Measured.of_release(release), read, layout).supports)
+    return worst(supports_of(Measured.of_release(release), read, layout, asked).supports)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from counterpoise.analysis.replication import (
     multiplier,
     standard_errors,
 )
-from counterpoise.analysis.support import BRIEFLY, FOOTNOTES, MARKS
+from counterpoise.analysis.support import FOOTNOTES, MARKS, briefly, footnote
 from counterpoise.analysis.text import aligned, shared_half, show, show_width
 from counterpoise.arguments import shown
 from counterpoise.bundle.card import rows_counted
@@ -100,7 +100,9 @@ class Estimate:
     `standard_error` is None, and `note` says why, when the release cannot tell it. A note beside
     an interval says what an estimate rests on. `support` is "measured", "implied", "never" or
     "unknown" (see `counterpoise.analysis.support`), and empty where the release cannot know what a
-    statistic depends on. `counted` says of which private rows it is, where not of all of them.
+    statistic depends on; `assumed` is the part of the variance that is assumption, where what was
+    summed of the columns does not carry the estimate. `counted` says of which private rows it is,
+    where not of all of them.
 
     >>> age = Estimate(54.23, 0.41, 51.0, span=Symmetric(54.23, 0.41, 80))
     >>> age
@@ -118,6 +120,7 @@ class Estimate:
     counted: str = ""
     # By what each replicate differs, the whole way: how the estimate goes together with others.
     moves: np.ndarray | None = field(default=None, repr=False, compare=False)
+    assumed: float | None = None
 
     def interval(self, level: float = LEVEL) -> tuple[Any, Any] | None:
         """The ends of the interval that holds the truth with this probability, or None."""
@@ -128,7 +131,7 @@ class Estimate:
 
     def __str__(self) -> str:
         ends = self.interval()
-        said = joined(BRIEFLY.get(self.support, ""), self.note, self.counted)
+        said = joined(briefly(self.support, self.assumed), self.note, self.counted)
         if ends is None:
             shown = show(self.value) or "undefined"
             return f"{shown} ({said})" if said else shown
@@ -251,7 +254,7 @@ class Estimates:
         return same[0] if same else None
 
     def to_frame(self, level: float = LEVEL) -> pd.DataFrame:
-        """A frame with value, standard_error, low, high, unweighted and support, by label."""
+        """A frame by label: value, standard_error, low, high, unweighted, support and assumed."""
         ends = [member.interval(level) or (None, None) for member in self.members]
         index: pd.Index
         if len(self.columns) == 1:
@@ -265,6 +268,7 @@ class Estimates:
             "high": [high for _, high in ends],
             "unweighted": [member.unweighted for member in self.members],
             "support": [member.support for member in self.members],
+            "assumed": [member.assumed for member in self.members],
         }
         series = {name: _series(values, index) for name, values in parts.items()}
         return pd.DataFrame(series, index=index)
@@ -355,10 +359,12 @@ class Estimates:
             level_said += ", of all together"
         notes = [member.note for member in self.members]
         first = joined(level_said, *notes, *(member.counted for member in self.members))
-        found = dict.fromkeys(member.support for member in self.members)
+        found: dict[str, list[float | None]] = {}
+        for member in self.members:
+            found.setdefault(member.support, []).append(member.assumed)
         footnotes = [
-            f"{self.marks.get(support, '')} {text}".strip()
-            for support, text in FOOTNOTES.items()
+            f"{self.marks.get(support, '')} {footnote(support, found[support])}".strip()
+            for support in FOOTNOTES
             if support in found
         ]
         return [*([f"({first})"] if first else []), *footnotes]

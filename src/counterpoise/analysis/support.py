@@ -2,9 +2,11 @@
 
 A release is a model of the private table: p(x) proportional to exp(sum of functions of the sets of
 columns that were counted or summed), S. L. Lauritzen, Graphical Models, 1996. What the sets hold
-together was measured. Columns that a chain of sets connects are related as far as the chain tells,
-and taken as unrelated beyond it. Columns that nothing connects are independent in the release by
-assumption, whatever they are in private.
+together was measured. A sum that noise drowned, or that weights could not reach, relates its
+columns and measures nothing of them.
+Columns that a chain of sets connects are related as far as the chain tells, and taken as unrelated
+beyond it. Columns that nothing connects are independent in the release by assumption, whatever they
+are in private.
 
 Within a regression the other terms are held still, so a chain through them tells nothing of a
 coefficient: only chains past all columns of the formula do. Summing those other columns out of the
@@ -21,7 +23,7 @@ what was stated of the target is known by itself.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -46,11 +48,48 @@ FOOTNOTES = {
     NEVER: "never measured: nothing that was measured tells of it, and the release takes the "
     "columns as unrelated",
 }
+NOT_CARRIED = "implied: what was summed of its columns does not carry it"
 
 BRIEFLY = {IMPLIED: "implied", UNKNOWN: "support unknown", NEVER: "never measured"}
 
 Columns = frozenset[str]
 NONE: Columns = frozenset()
+
+
+def footnote(support: str, assumed: Sequence[float | None] = ()) -> str:
+    """What the footnote of a mark says, with what part of each variance is assumption, if known.
+
+    >>> footnote(IMPLIED, [0.83, 0.6])
+    'implied: what was summed of its columns does not carry it; about 60% to 83% of the ...'
+    >>> footnote(IMPLIED, [None]) == FOOTNOTES[IMPLIED]
+    True
+    """
+    known = [part for part in assumed if part is not None]
+    if support != IMPLIED or not known:
+        return FOOTNOTES[support]
+    if len(known) == len(assumed):
+        return f"{NOT_CARRIED}; {assumption(known)}"
+    return f"{FOOTNOTES[support]}; where what was summed does not carry it, {assumption(known)}"
+
+
+def briefly(support: str, assumed: float | None = None) -> str:
+    """The mark of one estimate in a word or two; nothing where it was measured.
+
+    >>> briefly(IMPLIED), briefly(IMPLIED, 0.83), briefly(MEASURED)
+    ('implied', 'implied; about 83% of the variance is assumption', '')
+    """
+    said = BRIEFLY.get(support, "")
+    return said if support != IMPLIED or assumed is None else f"{said}; {assumption([assumed])}"
+
+
+def assumption(parts: Sequence[float]) -> str:
+    """What part of some variances is assumption, in words.
+
+    >>> assumption([0.83, 0.6])
+    'about 60% to 83% of the variance is assumption'
+    """
+    low, high = f"{min(parts):.0%}", f"{max(parts):.0%}"
+    return f"about {low if low == high else f'{low} to {high}'} of the variance is assumption"
 
 
 def worst(supports: Iterable[str]) -> str:
@@ -67,11 +106,13 @@ class Measured:
     """What a release measured, and what follows for columns that an estimate depends on.
 
     `counts` and `cells` are sets whose tables are known, `products` pairs of which the product of
-    the values is, `trends` pairs that one contrast relates; `nominal` are the columns of categories
-    without order, whose values are indicators. `made_of` has the sources of derived columns,
-    `obeyed` the columns of each public check, which are related by it, and `merged` the categories
-    of columns that share a code with others, so that relations are measured of all of these
-    together. `sums` are the derived columns whose mean is made of the means of their sources.
+    the values is, `trends` pairs that one contrast relates, `assumed` the sets of which
+    something was summed that does not carry estimates, with the part of the variance that is
+    assumption. `nominal` are the columns of
+    categories without order, whose values are indicators. `made_of` has the sources of derived
+    columns, `obeyed` the columns of each public check, which are related by it, and `merged` the
+    categories of columns that share a code with others, so that relations are measured of all of
+    these together. `sums` are the derived columns whose mean is made of those of their sources.
     `stated` are the sets whose tables hold in the target by statement (shares of intervals leave
     open what is within them), `stated_means` the columns whose means do, and `factors` the sets of
     columns that it was turned to by.
@@ -85,6 +126,7 @@ class Measured:
     cells: tuple[Columns, ...] = ()
     products: tuple[Columns, ...] = ()
     trends: tuple[Columns, ...] = ()
+    assumed: Mapping[Columns, float] = field(default_factory=dict)
     nominal: Columns = NONE
     made_of: Mapping[str, Columns] = field(default_factory=dict)
     obeyed: tuple[Columns, ...] = ()
@@ -110,6 +152,7 @@ class Measured:
             cells=_as_sets(said.get("cells", ())),
             products=_as_sets(said.get("products", ())),
             trends=_as_sets(said.get("trends", ())),
+            assumed={frozenset(columns): float(part) for columns, part in said.get("assumed", ())},
             nominal=frozenset(
                 column.name for column in release.schema if column.kind == "categorical"
             ),
@@ -147,6 +190,17 @@ class Measured:
             return UNKNOWN
         needed, _ = self._sources(columns, ())
         return IMPLIED if needed <= self._reached(next(iter(needed))) else NEVER
+
+    def assumed_part(self, columns: Iterable[str]) -> float | None:
+        """The part of the variance that is assumption, where a sum of the columns carries little.
+
+        In another population it is not known.
+
+        >>> found = Measured((frozenset("a"), frozenset("b")), assumed={frozenset("ab"): 0.83})
+        >>> found.of("ab"), found.assumed_part("ab"), found.assumed_part("a")
+        ('implied', 0.83, None)
+        """
+        return None if self.factors else self.assumed.get(self.sources(columns))
 
     @cached_property
     def turned_by(self) -> Columns:
@@ -233,7 +287,8 @@ class Measured:
 
     @property
     def _sets(self) -> tuple[Columns, ...]:
-        made = *(self.counts or ()), *self.cells, *self.products, *self.trends, *self.obeyed
+        summed = *self.cells, *self.products, *self.trends, *self.assumed
+        made = *(self.counts or ()), *summed, *self.obeyed
         return (*made, *(self._sources(each, ())[0] for each in self.factors))
 
     @cached_property

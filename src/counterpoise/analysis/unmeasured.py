@@ -16,7 +16,7 @@ import numpy as np
 from counterpoise.analysis.allowed import Allowed, Range, joint_share
 from counterpoise.analysis.columns import Groups
 from counterpoise.analysis.result import Estimate
-from counterpoise.analysis.support import NEVER, Measured
+from counterpoise.analysis.support import IMPLIED, NEVER, Measured
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -54,8 +54,9 @@ def with_support(
     if support != NEVER:
         # A category by itself is counted apart from others, whatever it shares in relations.
         own = categories if len(columns) > 1 and categories else [()] * len(members)
+        assumed = measured.assumed_part(columns) if support == IMPLIED else None
         return [
-            replace(member, support=measured.of_category(support, each))
+            replace(member, support=measured.of_category(support, each), assumed=assumed)
             for member, each in zip(members, own, strict=True)
         ]
     # Where no estimate is defined, no row has a value that bounds could be made of.

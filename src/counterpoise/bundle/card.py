@@ -153,7 +153,7 @@ def without_sums(card: Mapping[str, Any]) -> dict[str, Any]:
     """
     if "measured" not in card:
         return {}
-    return {"measured": {**card["measured"], "cells": [], "products": []}}
+    return {"measured": {"counts": card["measured"]["counts"], "cells": [], "products": []}}
 
 
 def with_replaced_weights(card: Mapping[str, Any]) -> dict[str, Any]:

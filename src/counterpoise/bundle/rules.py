@@ -107,6 +107,14 @@ SETS = Rule(
     "a list of lists of columns",
     lambda value: isinstance(value, list) and all(map(NAMES.holds, value)),
 )
+PARTS = Rule(
+    "a list of pairs of columns and a number from 0 to 1",
+    lambda value: (
+        isinstance(value, list)
+        and all(isinstance(each, list) and len(each) == 2 for each in value)
+        and all(NAMES.holds(names) and FRACTION.holds(part) for names, part in value)
+    ),
+)
 NUMBER_OR_TEXT = Rule(
     "a number or a text", lambda value: TEXT.holds(value) or number().holds(value)
 )
@@ -184,6 +192,7 @@ CARD: Mapping[str, Rule] = {
     "measured.cells": SETS,
     "measured.products": SETS,
     "measured.trends": SETS.if_any(),
+    "measured.assumed": PARTS.if_any(),
     # Which population the weights were turned to since, and how.
     "retargeted": OBJECT.if_any(),
     "retargeted.population": number(0, MOST_PEOPLE).or_null(),

@@ -116,6 +116,7 @@ def estimate_values(found: Estimate | Estimates, level: float) -> list[dict[str,
                 "high": plain(high),
                 "unweighted": plain(member.unweighted),
                 "support": member.support,
+                "assumed": member.assumed,
                 "note": joined(member.note, member.counted),
             }
         )

@@ -183,7 +183,7 @@ def carry_out(
         "weights": describe(WEIGHTERS, plan.weighter),
         "split": plan.split,
         **({"split_reason": reason} if (reason := why_split(plan)) else {}),
-        **described_questions(plan, weight_model),
+        **described_questions(plan, weight_model, vault.schema, model),
         "population": float(model.rows),
         "population_is_public": plan.budget.neighbours is REPLACE,
         **_population_noise(plan, model),

@@ -20,7 +20,10 @@ from counterpoise.schema import Schema
 from counterpoise.synthesizers import SYNTHESIZERS, Model
 from counterpoise.vault import REPLACE, Account, Share, Vault
 from counterpoise.weights import WEIGHTERS, WeightModel
+from counterpoise.weights.measured import assumed_questions
 from counterpoise.weights.protocol import redrawable
+
+NOT_CARRIED = "what was summed for it does not carry it"
 
 
 def request(plan: Plan, account: Account | None = None) -> dict[str, Any]:
@@ -202,16 +205,22 @@ def fit_weights(
     return model
 
 
-def described_questions(plan: Plan, model: WeightModel) -> dict[str, Any]:
+def described_questions(
+    plan: Plan, model: WeightModel, schema: Schema, synthesizer: Model | None = None
+) -> dict[str, Any]:
     """The card's lines on what was asked in advance, with what stood in the way; none if nothing.
 
-    A question that the synthetic rows cannot answer is public knowledge, as they are.
+    A question that the synthetic rows cannot answer is public knowledge, as they are; so is
+    that noise of a known law, or weights that did not reach it, left little of what was summed.
     """
     untold = dict.fromkeys(plan.questions, "the chosen weights take no questions")
     reasons = getattr(model, "not_asked", untold)
+    assumed = assumed_questions(plan.questions, schema, synthesizer, model)
+    stood = {**dict.fromkeys(assumed, NOT_CARRIED), **reasons}
     lines = [
-        {"question": question, "measured": question not in reasons}
-        | ({"reason": reasons[question]} if question in reasons else {})
+        {"question": question, "measured": question not in stood}
+        | ({"reason": stood[question]} if question in stood else {})
+        | ({"assumed": round(assumed[question], 2)} if question in assumed else {})
         for question in plan.questions
     ]
     return {"questions": lines} if lines else {}

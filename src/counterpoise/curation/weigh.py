@@ -160,7 +160,7 @@ def _run(
         "synthesizer": {"method": "elsewhere", "parameters": {}},
         "weights": describe(WEIGHTERS, plan.weighter),
         "split": None,
-        **described_questions(plan, model),
+        **described_questions(plan, model, vault.schema),
         "population": population,
         "population_is_public": is_public,
         "seeded": seed is not None,

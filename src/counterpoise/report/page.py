@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from counterpoise.analysis.price import said
 from counterpoise.analysis.retarget import described, margin_lines
-from counterpoise.analysis.support import IMPLIED, MEASURED, NEVER, UNKNOWN
+from counterpoise.analysis.support import IMPLIED, MEASURED, NEVER, UNKNOWN, assumption
 from counterpoise.analysis.text import show_range
 from counterpoise.arguments import visible
 from counterpoise.bundle.card import CHOSEN_FROM, RETARGETED, rows_counted
@@ -237,7 +237,8 @@ def _support(found: Relations) -> dict[str, Any]:
     unknown = supports.count(UNKNOWN)
     said = {
         MEASURED: "were measured together",
-        IMPLIED: "follow from smaller measurements, and assume no relation beyond them",
+        IMPLIED: "follow from smaller measurements, and assume no relation beyond them"
+        + _carried_little(found),
         NEVER: "were never measured: the release takes their columns as unrelated, whatever they "
         "are in private",
     }
@@ -250,6 +251,16 @@ def _support(found: Relations) -> dict[str, Any]:
         if counts[support]
     ]
     return {"said": f"Of {len(supports):,} pairs, {'; '.join(told)}.", "marks": marks}
+
+
+def _carried_little(found: Relations) -> str:
+    """Of how many implied pairs something was summed, and what part is assumption all the same."""
+    parts = [pair.assumed for pair in found.pairs if pair.assumed is not None]
+    if not parts:
+        return ""
+    return (
+        f" (of {len(parts):,} something was summed, which does not carry it: {assumption(parts)})"
+    )
 
 
 def _changed(found: Relations) -> list[tuple[str, Markup, float, float, str]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counterpoise.analysis.support import Measured
+from counterpoise.analysis.support import IMPLIED, Measured
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -39,6 +39,7 @@ class Relation:
     plain: float
     weighted: float
     support: str  # whether the two were measured together
+    assumed: float | None = None  # the part of the variance that is, of what is implied
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,7 @@ class Relations:
     plain: np.ndarray
     weighted: np.ndarray
     supports: tuple[tuple[str, ...], ...]  # of every two columns
+    assumed: tuple[tuple[float | None, ...], ...]
 
     @property
     def pairs(self) -> list[Relation]:
@@ -59,6 +61,7 @@ class Relations:
                 float(self.plain[left, right]),
                 float(self.weighted[left, right]),
                 self.supports[left][right],
+                self.assumed[left][right],
             )
             for left, right in itertools.combinations(range(len(self.names)), 2)
         ]
@@ -91,7 +94,14 @@ def relations(release: Release) -> Relations:
     supports = tuple(
         tuple(measured.of({left, right}) for right in schema.names) for left in schema.names
     )
-    return Relations(tuple(schema.names), both[0], both[1], supports)
+    assumed = tuple(
+        tuple(
+            measured.assumed_part({left, right}) if support == IMPLIED else None
+            for right, support in zip(schema.names, line, strict=True)
+        )
+        for left, line in zip(schema.names, supports, strict=True)
+    )
+    return Relations(tuple(schema.names), both[0], both[1], supports, assumed)
 
 
 def cramers_v(table: np.ndarray, size: float | None = None) -> float:

@@ -6,14 +6,31 @@ tables that the synthesizer counted; tables of which the weights summed every ce
 values, which say how two columns go together on their scales, and no more. Where there are any, a
 fourth has the pairs of which one trend was summed: it relates them, and measures nothing of them.
 Only moment weights sum what they match; a penalised fit to the same features measures none of them.
+
+What was summed is measured only if the sum carries the estimate. The shrunken difference T d, with
+d = theta + e, misses theta by (T - 1) theta + T e: e has a known law, while theta is assumed to be
+what shrinkage takes it for; what weights miss of T d is left to the synthesizer as well. In white
+coordinates, with S the covariance of e (`moments`), these have the variances
+
+    K = T S T' + c        and        a_j = max(0, doubt_j - (T S T')_jj) + missed_j^2,
+
+c = 1/n where the synthetic rows follow the private sample, whose chance is in e elsewhere. Where
+the second is larger, over the features of a sum, the columns are in a fifth list, with the part of
+the variance that is assumption: they are related, and were not measured. Both together are about
+what replicates vary by, but for the noise of the synthesizer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
+from counterpoise.formulas.questions import Question
 from counterpoise.schema import Schema
+from counterpoise.weights.asked_blocks import AskedBlock
 from counterpoise.weights.feature_blocks import (
     Block,
     CellsBlock,
@@ -22,6 +39,9 @@ from counterpoise.weights.feature_blocks import (
     TrendsBlock,
 )
 from counterpoise.weights.moment_model import MomentModel
+
+# A sum carries an estimate whose variance is assumption up to this part: most of it is not.
+MOST_ASSUMED = 0.5
 
 
 def describe_measured(synthesizer: Any, weight_model: Any) -> dict[str, Any]:
@@ -33,14 +53,100 @@ def describe_measured(synthesizer: Any, weight_model: Any) -> dict[str, Any]:
     """
     counts = getattr(synthesizer, "measured_columns", None)
     found: dict[str, list[tuple[str, ...]]] = {"cells": [], "products": [], "trends": []}
+    assumed: dict[tuple[str, ...], float] = {}
     if isinstance(weight_model, MomentModel):
-        for block in weight_model.standardised.features.blocks:
-            for kind, columns in _sums(block):
+        for (kind, columns), part in _assumed_of_sums(weight_model).items():
+            if kind == "trends" or part <= MOST_ASSUMED:
                 found[kind].append(columns)
+            else:
+                assumed[columns] = max(part, assumed.get(columns, 0.0))
+    # Columns that were measured as a part of more were measured.
+    more = list(map(frozenset, (*(counts or ()), *found["cells"], *found["products"])))
+    left = [
+        [list(columns), round(part, 2)]
+        for columns, part in assumed.items()
+        if not any(each.issuperset(columns) for each in more)
+    ]
     return {
         "counts": None if counts is None else largest(counts),
         **{kind: largest(sets) for kind, sets in found.items() if sets or kind != "trends"},
+        **({"assumed": left} if left else {}),
     }
+
+
+def assumed_questions(
+    questions: Iterable[str], schema: Schema, synthesizer: Any, weight_model: Any
+) -> dict[str, float]:
+    """The questions that what was summed for them does not carry, and the part that is assumption.
+
+    Those of columns whose table the synthesizer counted are measured anyway.
+    """
+    if not isinstance(weight_model, MomentModel):
+        return {}
+    assumed, known = _variances(weight_model)
+    asked = weight_model.standardised.asked
+    parts: dict[str, float] = {}
+    tables: dict[frozenset[str], float] = {}
+    for block, places in _places(weight_model):
+        part = _part(assumed[places], known[places])
+        if places.start >= asked:
+            break
+        if isinstance(block, AskedBlock):
+            parts[block.question] = part
+        else:
+            tables.update((frozenset(columns), part) for columns in set(block.columns))
+    counts = list(map(frozenset, getattr(synthesizer, "measured_columns", None) or ()))
+    found = {}
+    for text in questions:
+        joined = frozenset(Question.read(text).joined(schema))
+        part = parts.get(text, tables.get(joined, 0.0))
+        if part > MOST_ASSUMED and not any(each >= joined for each in counts):
+            found[text] = part
+    return found
+
+
+def _assumed_of_sums(model: MomentModel) -> dict[tuple[str, tuple[str, ...]], float]:
+    """Every sum of the weights, by kind and columns, with the part that is assumption."""
+    assumed, known = _variances(model)
+    found: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
+    for block, places in _places(model):
+        sets = [frozenset(columns) for columns in block.columns]
+        for kind, columns in _sums(block):
+            own = np.array([each == frozenset(columns) for each in sets])
+            # A block of another kind may be of features of whole rows.
+            own = own if own.any() else np.ones(len(sets), dtype=bool)
+            both = np.array([assumed[places][own].sum(), known[places][own].sum()])
+            found[kind, columns] = found.get((kind, columns), 0.0) + both
+    return {key: _part(*both) for key, both in found.items()}
+
+
+def _part(assumed: np.ndarray, known: np.ndarray) -> float:
+    """The part of the variance that is assumption; all of it where nothing was matched."""
+    assumption, whole = float(np.sum(assumed)), float(np.sum(assumed) + np.sum(known))
+    return assumption / whole if whole > 0 else 1.0
+
+
+def _variances(model: MomentModel) -> tuple[np.ndarray, np.ndarray]:
+    """For each feature, the variance of its mean that is assumption, and that whose law is known.
+
+    A difference of white means is one of L times it in the features, L their loadings.
+    """
+    directions, loadings = model.whitening.directions, model.whitening.loadings
+    # Coordinates that are white have a sampling variance of 1/n each.
+    drawn = np.where(model.follows, 0.0, 1 / model.population)
+    # S = s^2 D' D + diag(drawn) = Q' Q, so that T S T' = (Q T')' (Q T')
+    root = np.vstack([model.noise_scale * directions, np.diag(np.sqrt(drawn))]) @ model.trust.T
+    assumption = np.maximum(model.doubt - (root**2).sum(axis=0), 0) + model.missed**2
+    propagated = ((root @ loadings.T) ** 2).sum(axis=0)
+    sampling = loadings**2 @ (1 / model.population - drawn)
+    return loadings**2 @ assumption, propagated + sampling
+
+
+def _places(model: MomentModel) -> Iterator[tuple[Block, slice]]:
+    """The blocks, and where the features of each are."""
+    blocks = model.standardised.features.blocks
+    ends = np.cumsum([0, *(len(block.names) for block in blocks)]).tolist()
+    yield from zip(blocks, (slice(*each) for each in pairwise(ends)), strict=True)
 
 
 def largest(sets: Iterable[Iterable[str]]) -> list[list[str]]:

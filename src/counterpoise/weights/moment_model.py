@@ -30,7 +30,7 @@ from counterpoise.weights.protocol import coded_rows
 from counterpoise.weights.row_blocks import MOST_HELD, FeatureRows, MadeRows, RowBlocks, Turn
 from counterpoise.weights.standardise import Standardised, chunks, spread
 from counterpoise.weights.weights import Weights
-from counterpoise.weights.whitening import Whitening
+from counterpoise.weights.whitening import Whitening, least_loadings
 
 if TYPE_CHECKING:
     from counterpoise.weights.replicates import Redraws
@@ -210,6 +210,7 @@ class MomentModel:
             "white_directions": self.whitening.directions,
             "white_blocks": self.whitening.blocks,
             "white_features": self.whitening.features,
+            "white_loadings": self.whitening.loadings,
             "differences": self.differences,
             "noise_scale": np.array(self.noise_scale),
             "trust": self.trust,
@@ -231,13 +232,16 @@ class MomentModel:
         asked = int(arrays.get("asked", 0)), float(arrays.get("asked_bound", 0.0))
         blocks = arrays["white_blocks"]
         white = arrays["white_centre"], arrays["white_directions"], blocks
-        # Models saved by versions before 0.2 had neither, and doubted differences of samples.
+        # Models saved by versions before 0.2 had none of these, and doubted differences of samples.
         own = arrays.get("white_features", np.arange(len(blocks)))
+        loadings = arrays.get("white_loadings")
+        if loadings is None:
+            loadings = least_loadings(arrays["white_directions"])
         follows = arrays.get("follows", np.ones(len(blocks), dtype=bool))
         return cls(
             schema=schema,
             standardised=Standardised(features, *scales, *asked),
-            whitening=Whitening(*white, own),
+            whitening=Whitening(*white, own, loadings),
             differences=arrays["differences"],
             noise_scale=float(arrays["noise_scale"]),
             trust=arrays["trust"],

@@ -36,6 +36,7 @@ class Whitening:
     directions: np.ndarray  # features x coordinates
     blocks: np.ndarray  # the block of each coordinate
     features: np.ndarray  # the feature that each coordinate is what is left of
+    loadings: np.ndarray  # features x coordinates: how far features move along each
 
     @classmethod
     def over(cls, rows: FeatureRows, blocks: np.ndarray, ranks: np.ndarray) -> Whitening:
@@ -64,7 +65,22 @@ class Whitening:
             fourth += np.einsum("ij,ij->j", squares, squares)
         # Rows that carry a coordinate: N / kurtosis = N (sum z^2)^2 / (n sum z^4) of n rows
         carried = len(rows) * len(places) >= LEAST_ROWS * fourth
-        return cls(centre, directions[:, carried], blocks[kept][carried], kept[carried])
+        directions = directions[:, carried]
+        # z = D'(f - c) is white, so that the regression of f on it has the coefficients C D; of
+        # features that are not matched themselves as well.
+        own = kept[carried]
+        return cls(centre, directions, blocks[own], own, covariance @ directions)
+
+
+def least_loadings(directions: np.ndarray) -> np.ndarray:
+    """The loadings that directions tell by themselves: the smallest L with D' L = 1.
+
+    They are those of the features that are kept, and 0 of all others.
+
+    >>> least_loadings(np.array([[2.0, -1.0], [0.0, 1.0], [0.0, 0.0]])).round(2).tolist()
+    [[0.5, 0.0], [0.5, 1.0], [0.0, 0.0]]
+    """
+    return np.asarray(np.linalg.pinv(directions).T)
 
 
 def _turned(covariance: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
