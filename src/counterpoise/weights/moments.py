@@ -7,11 +7,11 @@ the ones before it explain, the difference between the tables was measured as d 
 
     e ~ N(0, S),  theta_j ~ N(0, V_j),  theta | d ~ N(T d, T S),  T = V (V + S)^-1.
 
-Where the synthesizer counted the columns, theta is what its noise may have done, whose law is known
-(`knowledge`). Where it did not, the synthetic rows say nothing of the private sample: theta is the
-difference of the population, of which that sample is one more noise of variance 1/n, and V is
-learnt from all such differences of a block (`shrinkage`): relations with a target or within a
-question, and others; of numbers, and of lists of categories. The weights are those closest to
+V is learnt from all differences of a block (`shrinkage`): columns by themselves, relations with a
+target or within a question, and others; of numbers, and of lists of categories. Where the
+synthesizer counted the columns, it is no more than its noise may have done (`knowledge`). Where it
+did not, the synthetic rows say nothing of the private sample: theta is the difference of the
+population, of which that sample is one more noise of variance 1/n. The weights are those closest to
 uniform that bring the synthetic table there, softly where the difference is uncertain:
 
     minimise  KL(w, uniform) + 1/2 sum_j (mean_w z_j - (T d)_j)^2 / softness_j,
@@ -52,7 +52,7 @@ from counterpoise.weights.protocol import (
     pay_for_total,
 )
 from counterpoise.weights.row_blocks import FeatureRows
-from counterpoise.weights.shrinkage import TINY, Shrinkage, shrink
+from counterpoise.weights.shrinkage import COUNTED, TINY, USUAL, Shrinkage, shrink
 from counterpoise.weights.standardise import PRIORITY, Standardised
 from counterpoise.weights.whitening import Whitening
 
@@ -241,14 +241,19 @@ def _shrink(
     blocks: np.ndarray,
     follows: np.ndarray,
 ) -> Shrinkage:
-    """What is believed of each difference by itself: by a known law, or by that of its block."""
-    likely = np.where(blocks == ASKED, np.minimum(plausible, ASKED_DIFFERENCE**2), plausible)
-    trust = likely / (likely + np.maximum(noise, TINY))
-    found = Shrinkage(trust, noise * trust)
-    for block in np.unique(blocks[blocks != ASKED]):
-        chosen = (blocks == block) & ~follows
-        part = shrink(differences[chosen], noise[chosen], plausible[chosen])
-        found.trust[chosen], found.variance[chosen] = part.trust, part.variance
+    """What is believed of each difference by itself, by the law of its block."""
+    found = Shrinkage(*np.zeros((2, len(noise))))
+    for block in np.unique(blocks):
+        for counted in (False, True):
+            chosen = (blocks == block) & (follows == counted)
+            own = differences[chosen], noise[chosen], plausible[chosen]
+            if block == ASKED:
+                prior = np.minimum(own[2], ASKED_DIFFERENCE**2)
+                trust = prior / (prior + np.maximum(own[1], TINY))
+                part = Shrinkage(trust, own[1] * trust)
+            else:
+                part = shrink(*own, COUNTED if counted else USUAL)
+            found.trust[chosen], found.variance[chosen] = part.trust, part.variance
     return found
 
 
