@@ -35,9 +35,9 @@ CLEAR, CLEAR_NEARBY, CLEAR_NOT_NEEDED = 1.0, 1.2, 2.5
 SURELY = 2.0
 # How far a piece leans, before its own counts are asked, is known to so much between neighbours
 # that stand, and to so much where rows end. In shapes of 12 samples of each population that
-# `benchmarks/truth.py` chooses rules on, they leaned by 0.4 and by 0.8 to 1.1 beyond what was
-# suggested; errors of means are the same with 0.35 and 0.8. What its counts then leave is no less
-# than the last at an end, where rows seldom fall by one law: a round number.
+# `benchmarks/truth.py` chooses rules on, they leaned by 0.4 (0.7 at 300 rows) and by 0.8 to 1.1
+# beyond a line between neighbours; errors of means are the same with 0.35 and 0.8. What its counts
+# then leave is no less than the last at an end, where rows seldom fall by one law: a round number.
 UNSEEN_SLOPE, UNSEEN_AT_END, LEAST_AT_END = 0.45, 1.2, 0.4
 # One that may lean all the way is a tail; see `known_range`.
 MOST_SLOPE = 0.999
