@@ -436,7 +436,8 @@ def test_rows_that_noise_hides_beyond_the_ends_are_in_the_interval_of_a_mean():
     calm, noisy = (with_ends(age, (40, 90), noise) for noise in (0.0, 0.05))
     before, mean = calm.mean("age"), noisy.mean("age")
     # At 40 the mean is nearer than the bound of 0, at 90 the bound of 99 is nearer.
-    ends = np.hypot(40 - mean.value, 99 - 90)
+    # Of M rows further out, none as likely as any number that noise hides: E M^2 = (noise / 2)^2.
+    ends = np.hypot(40 - mean.value, 99 - 90) / 2
     assert mean.value == before.value
     assert mean.standard_error == pytest.approx(np.hypot(before.standard_error, 0.05 * ends))
     total = noisy.total("age").standard_error
@@ -446,12 +447,29 @@ def test_rows_that_noise_hides_beyond_the_ends_are_in_the_interval_of_a_mean():
     assert noisy.quantile("age").interval() == calm.quantile("age").interval()
 
 
+def test_rows_may_be_hidden_beyond_a_tail_as_well():
+    age = make_release().schema["age"]
+    shape = Shape((0, 20, 60, 80, 99), (0.0, 0.8, 0.2, 0.0), 0.0, (-1, 0, 1, -1), (0.01,) * 2)
+    errors = []
+    for last in (0.1, 1.0):
+        tailed = replace(shape, slopes=(0.1, last), noise=0.05)
+        made = make_release(population=1000)
+        schema = made.schema.replace(replace(age, bins=(0, 99), shape=tailed))
+        errors.append(cp.Release(made.table, schema, made.card, replicates=made.replicates))
+    ended, tail = (each.mean("age") for each in errors)
+    # The piece above 60 is a tail where nothing was counted: rows stop standing clear at 60.
+    known = ended.standard_error**2 - 0.025**2 * (99 - 80) ** 2
+    assert tail.standard_error**2 - known == pytest.approx(
+        0.025**2 * min(60 - tail.value, 99 - 60) ** 2
+    )
+
+
 def test_hidden_rows_move_the_mean_of_dates_on_their_own_scale():
     seen = make_release().schema["seen"]
     ends = (date(2021, 3, 1), date(2021, 9, 1))
     calm, noisy = (with_ends(seen, ends, noise) for noise in (0.0, 0.05))
     days = [(end - noisy.mean("seen").value).days for end in ends]
-    moved = timedelta(days=0.05 * float(np.hypot(*days)))
+    moved = timedelta(days=0.05 * float(np.hypot(*days)) / 2)
     before = calm.mean("seen").standard_error
     wanted = np.hypot(before / timedelta(days=1), moved / timedelta(days=1))
     assert noisy.mean("seen").standard_error / timedelta(days=1) == pytest.approx(wanted, rel=0.01)

@@ -53,3 +53,15 @@ def test_a_group_knows_its_sum_better_than_its_cells_do():
     alone = NoisyCells.alone(np.ones(16), DEVIATION)
     assert alone.sum(0, 16)[1] == pytest.approx(4 * DEVIATION)
     assert both.sum(0, 16)[1] < 1.01 * DEVIATION
+
+
+def test_profiles_are_weighed_by_the_precision_of_cells_and_groups():
+    found, _ = answer()
+    expected, _ = covariance()
+    cells = np.array([1, 2, 3, 5])
+    profiles = np.zeros((2, 8))
+    profiles[:, cells] = [[1.0, 2.0, 0.5, 0.0], [0.0, 1.0, 3.0, 2.0]]
+    precision, along = found.weighed(found.counts, cells, profiles[:, cells])
+    inverse = np.linalg.inv(expected)
+    np.testing.assert_allclose(precision, np.diag(profiles @ inverse @ profiles.T))
+    np.testing.assert_allclose(along, profiles @ inverse @ found.counts)

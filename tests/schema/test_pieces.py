@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from counterpoise.schema import Column, NoisyCells, Schema, denoised, fine_grid, settled
 from counterpoise.schema.coarse import coarse_starts
+from counterpoise.schema.grids import Grid
 from counterpoise.schema.pieces import fewest_pieces
 from tests.schema.schema_strategies import numeric_columns
 
@@ -224,3 +225,58 @@ def test_whatever_the_counts_are_the_coding_can_be_written_and_undone(column, se
     assert Schema.from_dict(schema.to_dict()) == schema
     codes = generator.integers(0, chosen.size, 200)[:, None]
     np.testing.assert_array_equal(schema.encode(schema.decode(codes, generator)).codes, codes)
+
+
+def true_lean(grid, found, piece, values):
+    """How far values lean within a piece, by the ranks that it gives them: t of 1 + t (2u - 1)."""
+    cells = np.flatnonzero(found.pieces == piece)
+    place = np.searchsorted(grid.edges[1:-1], values, side="right")
+    inside = np.isin(place, cells)
+    before = np.append(0.0, np.cumsum(np.where(found.pieces == piece, found.rows, 0.0)))
+    middles = (before[1:] + before[:-1]) / 2 / before[-1]
+    return 6 * (middles[place[inside]].mean() - 0.5)
+
+
+def test_a_piece_of_several_values_leans_though_each_of_them_is_known():
+    values = np.random.default_rng(0).geometric(0.5, ROWS) - 1
+    grid, answer = counted(Column.integer("x", 0, 60), values, deviation=250.0, cells=61)
+    found = denoised(grid, answer, ROWS)
+    several = [p for p in range(len(found.errors)) if (found.pieces == p).sum() > 1]
+    assert several
+    assert all(found.slopes[piece] > 0 for piece in several)
+    ones = [p for p in range(len(found.errors)) if (found.pieces == p).sum() == 1]
+    assert ones and all(found.slopes[piece] == 0 for piece in ones)
+    # The density falls by half from value to value: so do the rows of a piece.
+    for piece in several:
+        rows = found.rows[found.pieces == piece]
+        assert rows[0] > rows[-1]
+
+
+def test_the_last_piece_falls_across_a_change_of_scale():
+    """Above 30 cells are equal, below relative: what is known there is known beyond."""
+    edges = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 52.0, 72.0, 92.0, 112.0])
+    grid = Grid(edges, 32.0, np.zeros(9, dtype=bool))
+    rows = np.array([0.0, 0.0, 0.0, 3000.0, 6000.0, 300.0, 300.0, 300.0, 300.0])
+    found = denoised(grid, NoisyCells.alone(rows, 150.0), rows.sum())
+    last = found.rows[5:]
+    assert (np.diff(last) < 0).all()
+    assert last[0] > 1.2 * last[-1]
+
+
+def test_where_rows_end_is_less_known_than_what_lies_between():
+    ends, between, leans = [], [], []
+    for seed in range(30):
+        values = np.random.default_rng(seed).normal(50, 14, 1000)
+        grid, answer = counted(Column.continuous("x", 0, 200), values, seed, 35.0, 45)
+        found = denoised(grid, answer, 1000)
+        stands = np.flatnonzero((found.slopes < 1) & (found.slopes > 0))
+        many = np.random.default_rng(99).normal(50, 14, 100_000)
+        for piece in stands:
+            if (found.pieces == piece).sum() < 2:
+                continue
+            is_end = piece in (stands[0], stands[-1])
+            (ends if is_end else between).append(found.slopes[piece])
+            leans.append(true_lean(grid, found, piece, many) / found.slopes[piece])
+    assert np.mean(ends) > 1.3 * np.mean(between)
+    # How far pieces lean in truth is what their slopes say.
+    assert np.sqrt(np.mean(np.square(leans))) < 1.8

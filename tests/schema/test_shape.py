@@ -9,7 +9,7 @@ import pytest
 
 from counterpoise.errors import SchemaError
 from counterpoise.schema import Column, Schema, Shape
-from counterpoise.schema.shape import abrupt_ends
+from counterpoise.schema.shape import ends_short_of_bounds
 
 EDGES, ZERO = (0.0, 10.0, 100.0), math.nextafter(0.0, 1.0)
 
@@ -140,14 +140,14 @@ def test_a_shape_needs_stated_edges_and_goes_with_them():
     [
         ((-1, 0, 1, -1), (0.1, 0.1), [(10.0, 0.0), (40.0, 100.0)]),
         ((0, 0, 1, 1), (0.1, 0.1), []),
-        ((0, 1, 2, -1), (0.1, 0.1, 1.0), []),
-        ((-1, 0, 1, 2), (1.0, 0.1, 0.1), []),
+        ((0, 1, 2, -1), (0.1, 0.1, 1.0), [(20.0, 100.0)]),
+        ((-1, 0, 1, 2), (1.0, 0.1, 0.1), [(20.0, 0.0)]),
         ((0, 1, -1, -1), (0.1, 0.1), [(20.0, 100.0)]),
         ((), (), []),
     ],
 )
-def test_rows_end_abruptly_where_there_is_neither_a_tail_nor_a_bound(pieces, slopes, ends):
+def test_rows_stop_standing_clear_where_a_tail_begins_or_short_of_a_bound(pieces, slopes, ends):
     edges = (0.0, 10.0, 20.0, 40.0, 100.0)
     shares = tuple(float(piece >= 0) for piece in pieces) or (1.0,) * 4
     shape = Shape(edges, shares, 0.0, pieces, (0.01,) * len(slopes), slopes)
-    assert abrupt_ends(shaped(shape, (0.0, 100.0))) == ends
+    assert ends_short_of_bounds(shaped(shape, (0.0, 100.0))) == ends

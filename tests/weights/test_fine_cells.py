@@ -55,6 +55,24 @@ def test_a_piece_leans_to_one_side_or_the_other():
     assert means.mean() == pytest.approx(x[x >= 20].mean(), abs=0.7)
 
 
+def test_a_piece_that_leans_far_keeps_its_rows_and_has_most_of_them_at_one_end():
+    shape = Shape((0.0, 50.0, 100.0), (0.5, 0.5), 0.0, (0, 1), (0.0, 0.0), (2.0, 0.0))
+    schema = Schema([Column.continuous("x", 0, 100, bins=(0, 100), shape=shape)])
+    table = schema.decode(np.zeros((4000, 1), dtype=int), np.random.default_rng(0))
+    base = np.ones((len(table), 400))
+    fine = FineCells.of(schema, table)
+    made = fine.redraw(base, base.copy(), np.ones(len(table)), np.random.default_rng(1))
+    x = table["x"].to_numpy()
+    inside = made[x < 50]
+    # t / sinh(t) e^(t (2u - 1)) has the integral one, whatever t is.
+    np.testing.assert_allclose(inside.sum(axis=0), (x < 50).sum(), rtol=0.1)
+    below = inside[x[x < 50] < 25].sum(axis=0) / inside.sum(axis=0)
+    # e^t / (1 + e^t) of the rows lie below the middle, of t ~ N(0, 2^2); a line has three quarters.
+    leaning = np.random.default_rng(2).normal(0, 2, 100_000)
+    assert below.std() == pytest.approx(np.std(1 / (1 + np.exp(-leaning))), rel=0.1)
+    assert below.max() > 0.9
+
+
 def test_a_fresh_private_sample_moves_the_shape():
     table = rows()
     x = table["x"].to_numpy()

@@ -45,7 +45,7 @@ from counterpoise.arguments import shown
 from counterpoise.bundle.card import RETARGETED
 from counterpoise.errors import AnalysisError
 from counterpoise.schema import Column
-from counterpoise.schema.shape import abrupt_ends, known_range
+from counterpoise.schema.shape import ends_short_of_bounds, known_range
 
 if TYPE_CHECKING:
     from counterpoise.bundle.release import Release
@@ -317,20 +317,24 @@ def _hidden(release: Release, name: str, found: Numbers, design: Design) -> str:
 def _unseen(release: Release, name: str, found: Numbers, design: Design) -> float:
     """The standard error of a mean by rows that lie beyond those which stood out of the noise.
 
-    Where no tail was seen, about as many rows as the noise of a count may lie further out. They
-    are taken to lie where the others end, noise * |end - mean|, but to be no further off than the
+    Of M rows further out, of which a count says N(0, noise^2), none is as likely as any number up
+    to h noises, h = 4.5, what would stand out (see `schema.tails`). With c = sqrt(2 pi) / (2 h),
+
+        E M^2 = noise^2 c / (1 + c) = 0.22 noise^2, or about (noise / 2)^2.
+
+    They may lie as far out as any x, the less plausibly by (end / x)^2, so that by their square
+    they count as if they lay where the others end, |end - mean| away; but no further off than the
     bound leaves room for: what lies just beyond is as good as counted.
     """
     column = one_column(release, name)
-    ends = abrupt_ends(column)
+    ends = ends_short_of_bounds(column)
     whole = float(design.weights[found.present].sum())
     if not ends or not whole > 0:
         return 0.0
     assert column.shape is not None
     mean = float(found.values[found.present] @ design.weights[found.present]) / whole
-    return column.shape.noise * math.hypot(
-        *(min(abs(end - mean), abs(bound - end)) for end, bound in ends)
-    )
+    further = math.hypot(*(min(abs(end - mean), abs(bound - end)) for end, bound in ends))
+    return column.shape.noise / 2 * further
 
 
 def _rare(column: Column, place: int, is_stated: bool) -> tuple[float, str]:

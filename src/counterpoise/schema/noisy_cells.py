@@ -90,3 +90,17 @@ class NoisyCells:
         along = np.bincount(self.groups, template * self.variances)
         variance = float(template**2 @ self.variances) - float(self.shrunk @ along**2)
         return float(template @ counts) / norm, max(variance, 0.0) ** 0.5 / norm
+
+    def weighed(
+        self, counts: np.ndarray, cells: np.ndarray, profiles: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """q'Pq and q'Py of every profile q of some cells, P the precision of cells and groups.
+
+        `counts` are y, of all cells, that have this noise.
+        """
+        weights, groups = 1 / self.variances[cells], self.groups[cells]
+        sums = np.zeros((len(profiles), len(self.known)))
+        np.add.at(sums.T, groups, profiles.T)
+        held = np.bincount(self.groups, counts, len(self.known))
+        precision = profiles**2 @ weights + sums**2 @ self.known
+        return precision, profiles @ (weights * counts[cells]) + sums @ (self.known * held)

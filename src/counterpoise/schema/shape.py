@@ -36,8 +36,8 @@ class Shape:
     logarithm. Where the shares came from a noisy answer, cells belong to `pieces`, numbered from
     zero, -1 for what is empty: those of a piece were found together, and are wrong together. The
     standard error of a piece's share is in `errors`. Within it the density may in truth be
-    1 + t (2u - 1), u the place from 0 to 1, with t of about its entry in `slopes`. `noise` is that
-    of one count, as a part of the rows: so many may lie where none were seen.
+    t / sinh(t) e^(t (2u - 1)), u the rank from 0 to 1, with t of about its entry in `slopes`.
+    `noise` is that of one count, as a part of the rows: so many may lie where none were seen.
     """
 
     edges: tuple[Any, ...]
@@ -147,8 +147,8 @@ def known_range(column: Column) -> tuple[float, float]:
     return low, high
 
 
-def abrupt_ends(column: Column) -> list[tuple[float, float]]:
-    """Where the rows of a column end without a tail and short of its bounds: end and bound."""
+def ends_short_of_bounds(column: Column) -> list[tuple[float, float]]:
+    """Where rows stop standing clear of the noise, short of the column's bounds: end and bound."""
     shape = column.shape
     if shape is None or not shape.pieces:
         return []
@@ -156,10 +156,12 @@ def abrupt_ends(column: Column) -> list[tuple[float, float]]:
     there = [place for place, piece in enumerate(shape.pieces) if piece >= 0]
     low, high = known_range(column)
     found = []
-    if math.isinf(low) and there[0] > 0:
-        found.append((float(edges[there[0]]), float(column.low)))
-    if math.isinf(high) and there[-1] < len(shape.pieces) - 1:
-        found.append((float(edges[there[-1] + 1]), float(column.high)))
+    first = edges[there[0]] if math.isinf(low) else low
+    if first > edges[0]:
+        found.append((float(first), float(column.low)))
+    last = edges[there[-1] + 1] if math.isinf(high) else high
+    if last < edges[-1]:
+        found.append((float(last), float(column.high)))
     return found
 
 

@@ -119,7 +119,7 @@ def unlocated(
         return None
     middles, sizes, side = ((near + far) / 2)[cells], (far - near)[cells], side[cells]
     bumps = _bumps(middles, sizes, side)
-    precision, along = _projected(answer, answer.counts - rows, cells, bumps)
+    precision, along = answer.weighed(answer.counts - rows, cells, bumps)
     chances, first, second = _masses(precision, along, *missing, most)
     found = (chances * first) @ bumps
     made, pieces, errors = np.zeros(len(rows)), np.full(len(rows), -1), np.zeros(len(rows))
@@ -146,21 +146,6 @@ def _bumps(middles: np.ndarray, sizes: np.ndarray, side: np.ndarray) -> np.ndarr
             bumps = own * np.exp(-((middles - centres[:, None]) ** 2) / (2 * width**2))
             found.append(bumps / np.maximum(bumps.sum(axis=1, keepdims=True), 1e-300))
     return np.concatenate(found)
-
-
-def _projected(
-    answer: NoisyCells, left: np.ndarray, cells: np.ndarray, bumps: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """q'Pq and q'Py of every bump q, P the precision of cells and of the groups that they are in.
-
-    `left` is what the counts of all cells hold beside what stands.
-    """
-    weights, groups = 1 / answer.variances[cells], answer.groups[cells]
-    sums = np.zeros((len(bumps), len(answer.known)))
-    np.add.at(sums.T, groups, bumps.T)
-    held = np.bincount(answer.groups, left, len(answer.known))
-    precision = bumps**2 @ weights + sums**2 @ answer.known
-    return precision, bumps @ (weights * left[cells]) + sums @ (answer.known * held)
 
 
 def _masses(

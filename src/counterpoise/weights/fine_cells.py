@@ -4,8 +4,12 @@ Where a number lies within its bin, or which of many categories a group stands f
 noisy histogram of its column alone. Another draw
 of that noise, and another private sample, would have given the rows of a bin to its pieces in other
 parts, and would have leaned them to one side or the other. So the base weights of a replicate are
-multiplied piece by piece, and the bins, which the synthesizer measures again for itself, keep their
-totals. All of it is post-processing.
+multiplied piece by piece, by
+
+    g t / sinh(t) e^(t (2u - 1)),   g of mean 1 and the piece's relative error,   t ~ N(0, slope^2),
+
+u the rank of a row in its piece; and the bins, which the synthesizer measures again for itself,
+keep their totals. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from counterpoise.weights.row_blocks import slices
 # A bin with less than this part of its weight left is empty: single precision could not bring it
 # back.
 LEAST_LEFT = 1e-30
+# A piece that leans so far has nearly all of its rows at one end; a round number.
+MOST_LEANING = 5.0
 # Rows of which few enough are worked on that their products stay near the processor.
 PRODUCTS_AT_ONCE = 2000
 
@@ -114,11 +120,14 @@ class FineColumn:
         noise = generator.gamma(relative[:, None] ** -2, size=(count, replicates))
         noise *= relative[:, None] ** 2
         leaning = generator.normal(size=(count, replicates)) * self.slopes[:, None]
-        np.clip(leaning, -1.0, 1.0, out=leaning)
+        np.clip(leaning, -MOST_LEANING, MOST_LEANING, out=leaning)
         fresh = cell_totals(self.pieces, count + 1, resample)[:count]
         moved = noise + (fresh - before[:, None]) / (held * max(present, 1.0))[:, None]
         ones = np.ones((1, replicates))
-        factors = np.concatenate([np.maximum(moved, 0.0), ones])
+        # t / sinh(t), so that what leans has the rows that it had
+        even = np.abs(leaning) < 1e-6
+        kept = np.where(even, 1.0, leaning / np.sinh(np.where(even, 1.0, leaning)))
+        factors = np.concatenate([np.maximum(moved, 0.0) * kept, ones])
         leaning = np.concatenate([leaning, 0 * ones])
         return RedrawnShape(factors, leaning if self.slopes.any() else None)
 
@@ -158,7 +167,7 @@ class FineColumn:
         pieces = self.pieces[place]
         product: np.ndarray = base[place] * factors[pieces]
         if leaning is not None:
-            product *= 1 + leaning[pieces] * self.places[place, None].astype(base.dtype)
+            product *= np.exp(leaning[pieces] * self.places[place, None].astype(base.dtype))
         return product
 
 
