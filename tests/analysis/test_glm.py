@@ -573,3 +573,24 @@ def test_a_rare_category_of_the_target_is_held():
 def test_a_formula_that_cannot_be_fitted_is_refused(formula, family, error, words):
     with pytest.raises(error, match=words):
         make_release().glm(formula, family)
+
+
+def test_a_slope_that_one_row_decides_is_as_uncertain_as_that_row():
+    """In ward b amounts are zero but for two, one of which all replicates go through."""
+    generator = np.random.default_rng(0)
+    ward = np.repeat(["a", "b"], 400)
+    amount = np.where(ward == "a", generator.lognormal(3, 1, 800), 0.0)
+    amount[400:402] = [33.0, 6.0]
+    cost = 50 + 10 * generator.normal(size=800)
+    columns = [
+        cp.Column.categorical("ward", ["a", "b"]),
+        cp.Column.continuous("amount", 0, 99_999),
+        cp.Column.continuous("cost", 0, 200),
+    ]
+    table = pd.DataFrame({"ward": ward, "amount": amount, "cost": cost, "weight": 1.0})
+    card = {"measured": {"counts": [["ward", "amount", "cost"]], "cells": [], "products": []}}
+    replicates = generator.gamma(4.0, size=(800, 40)) / 4
+    model = cp.Release(table, cp.Schema(columns), card, replicates).glm("cost ~ ward * amount")
+    found, naive = model["ward[T.b]:amount"], model.naive_errors["ward[T.b]:amount"]
+    assert found.standard_error == pytest.approx(naive, rel=0.2)
+    assert "one row" in found.note

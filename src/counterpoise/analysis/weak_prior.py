@@ -30,7 +30,7 @@ import numpy as np
 from scipy import linalg
 
 from counterpoise.analysis.replication import Design
-from counterpoise.formulas.likelihood import Drawn, Likelihood, maximise
+from counterpoise.formulas.likelihood import Drawn, Likelihood, Numeric, maximise
 
 # The deviation of the prior for a step of a term, and from how many of them on a replicate has run
 # away, both in units of the link.
@@ -192,7 +192,7 @@ def hold_back(
     held, count = list(found), 0
     for replicate, each in enumerate(found):
         # Of replicates that go a part of the way, all of it is that part.
-        reach = design.part * RUN_AWAY
+        reach = design.part * RUN_AWAY if _separates(made.likelihood) else np.inf
         if each is not None and (np.abs(each - made.beta) * steps * varies).max() <= reach:
             continue
         weights = design.replicate(replicate)[rows]
@@ -200,6 +200,12 @@ def hold_back(
         held[replicate] = hold(made, weights, doubt)
         count += held[replicate] is not None
     return held, count
+
+
+def _separates(likelihood: Likelihood) -> bool:
+    """Whether outcomes can put a maximum at infinity: not those of a linear model."""
+    own = likelihood.inner if isinstance(likelihood, Drawn) else likelihood
+    return not (isinstance(own, Numeric) and own.family.name == "gaussian")
 
 
 @dataclass(frozen=True, eq=False)
