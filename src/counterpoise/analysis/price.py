@@ -59,7 +59,8 @@ def price_of_privacy(release: Release) -> dict[str, Any] | None:
         return None
     overall = round(float(np.exp(np.mean(np.log(list(known.values()))))), 2)
     level = "fine" if overall < WIDE else "wide" if overall < WORTH_LITTLE else "worth little"
-    return known | {"overall": overall, "level": level}
+    rounded = {name: round(price, 2) for name, price in known.items()}
+    return rounded | {"overall": overall, "level": level}
 
 
 def with_price(release: Release) -> Release:
@@ -152,4 +153,4 @@ def _of_correlation(
 
 def _median(values: list[float]) -> float | None:
     finite = [value for value in values if np.isfinite(value) and value > 0]
-    return round(float(np.median(finite)), 2) if finite else None
+    return float(np.median(finite)) if finite else None

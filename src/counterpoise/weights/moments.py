@@ -12,14 +12,14 @@ Where the synthesizer counted the columns, theta is what its noise may have done
 difference of the population, of which that sample is one more noise of variance 1/n, and V is
 learnt from all such differences of a block (`shrinkage`): relations with a target or within a
 question, and others; of numbers, and of lists of categories. The weights are those closest to
-uniform that bring the synthetic table there, softly where the difference is uncertain:
+uniform that bring the synthetic table there,
 
     minimise  KL(w, uniform) + 1/2 sum_j (mean_w z_j - (T d)_j)^2 / softness_j,
-    softness_j = (1 - t_j) / 10 * P_j / (P_j + S_jj),
 
-with t_j as far as a difference by itself is believed and P_j the most that V_j may be. Where d is
-no larger than its noise, or the synthesizer knows better, T is near 0 and nothing moves. Charge:
-one sum of features of bounded norm, and a count for the number of rows where that is private.
+with next to no softness, but where too few rows would stay effective: then the more of it, the less
+the noisy sum knows than the synthesizer. Where d is no larger than its noise, or the synthesizer
+knows better, T is near 0 and nothing moves. Charge: one sum of features of bounded norm, and a
+count for the number of rows where that is private.
 [PRIVACY: moment weights]
 """
 
@@ -73,10 +73,10 @@ ASKED_DIFFERENCE = 0.2
 # squares of a skewed column that is known to three cells, a deviation of 1.5 where others have 0.1,
 # so that whatever noise said was believed. A round number above nearly all others; not studied.
 COUNTED_DIFFERENCE = 0.3
-# How softly a mean is matched whose difference is not believed at all; one that is believed
-# wholly is matched nearly exactly, but never without any softness, so that a solution exists.
-SOFTNESS = 0.1
-LEAST_SOFTNESS = 1e-6
+# How softly means are matched: next to not at all, so that a solution exists.
+SOFTNESS = 1e-6
+# What nothing is divided by.
+LEAST_DOUBT = 1e-6
 # What was asked for in advance is a block by itself, of which such differences are expected; where
 # rows have to stay effective, it gives way by this part of what the rest does.
 ASKED = -1
@@ -180,7 +180,7 @@ class Moments:
             differences=differences,
             noise_scale=_deviation(answer) / population,
             trust=trust,
-            softness=LEAST_SOFTNESS + SOFTNESS * (1 - alone.trust) * loose,
+            softness=np.full(len(differences), SOFTNESS),
             doubt=_doubt(alone, trust, noise),
             follows=follows,
             missed=np.zeros(len(differences)),
@@ -267,7 +267,7 @@ def _shrink(
 
 def _prior(trust: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """The prior variance v under which a difference is believed that far: v / (v + s)."""
-    found: np.ndarray = noise * trust / np.maximum(1 - trust, LEAST_SOFTNESS)
+    found: np.ndarray = noise * trust / np.maximum(1 - trust, LEAST_DOUBT)
     return found
 
 
