@@ -18,7 +18,7 @@ BOTH = "sex,emergency,count\nfemale,true,10\nfemale,false,40\nmale,true,30\nmale
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = cp.release(
-        patients(2000), SCHEMA, 5.0, 1e-6, synthesizer="independent", replicates=4, seed=1
+        patients(2000), SCHEMA, 5.0, 1e-6, synthesizer="independent", replicates=4, seed=2
     )
     return made.save(tmp_path_factory.mktemp("cli") / "release")
 

@@ -47,8 +47,8 @@ SOFTER = 0.4  # what more of it is added at a time where a part of the rows misl
 # White means that move by h take about exp(-|h|^2) of the effective rows. What is in doubt moves
 # those of a replicate by no more than takes half of its rows: see `replicate_part`.
 MOST_MOVED = math.log(2)
-# As many rows of a replicate move a mean half as far as they are asked to; ten times as many,
-# nearly all the way.
+# As many rows move a mean about half as far as they are asked to; ten times as many, nearly all the
+# way. A target that no rows reach, as fewer of a category than none, would take all of them.
 FEW_ROWS = 3.0
 
 
@@ -170,7 +170,7 @@ class MomentModel:
         # What few rows of a replicate carry, they are asked for softly, around the released tilt:
         # it would go to any length for means that those rows cannot have.
         few = FEW_ROWS / np.maximum(described.carried, 1)
-        soft = self.softness[:, None] + few
+        soft = np.maximum(self.softness[:, None], few)
         # What the weights could not make up for is known to be there.
         unknown = np.sqrt(hidden + (part * self.missed) ** 2)
         spare = (1 + soft) * unknown[:, None] * normal(size=(size, count))
@@ -211,6 +211,7 @@ class MomentModel:
             "white_blocks": self.whitening.blocks,
             "white_features": self.whitening.features,
             "white_loadings": self.whitening.loadings,
+            "white_carried": self.whitening.carried,
             "differences": self.differences,
             "noise_scale": np.array(self.noise_scale),
             "trust": self.trust,
@@ -237,11 +238,12 @@ class MomentModel:
         loadings = arrays.get("white_loadings")
         if loadings is None:
             loadings = least_loadings(arrays["white_directions"])
+        carried = arrays.get("white_carried", np.zeros(len(blocks)))
         follows = arrays.get("follows", np.ones(len(blocks), dtype=bool))
         return cls(
             schema=schema,
             standardised=Standardised(features, *scales, *asked),
-            whitening=Whitening(*white, own, loadings),
+            whitening=Whitening(*white, own, loadings, carried),
             differences=arrays["differences"],
             noise_scale=float(arrays["noise_scale"]),
             trust=arrays["trust"],

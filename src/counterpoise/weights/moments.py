@@ -14,10 +14,11 @@ learnt from all such differences of a block (`shrinkage`): relations with a targ
 question, and others; of numbers, and of lists of categories. The weights are those closest to
 uniform that bring the synthetic table there,
 
-    minimise  KL(w, uniform) + 1/2 sum_j (mean_w z_j - (T d)_j)^2 / softness_j,
+    minimise  KL(w, uniform) + 1/2 sum_j (mean_w z_j - (T d)_j)^2 / softness_j,  softness_j = 3/k_j
 
-with next to no softness, but where too few rows would stay effective: then the more of it, the less
-the noisy sum knows than the synthesizer. Where d is no larger than its noise, or the synthesizer
+for a coordinate that k rows carry: what few rows would have to show, they may not be able to. Where
+too few rows would stay effective, all is softer, the more so, the less the noisy sum knows than the
+synthesizer. Where d is no larger than its noise, or the synthesizer
 knows better, T is near 0 and nothing moves. Charge: one sum of features of bounded norm, and a
 count for the number of rows where that is private.
 [PRIVACY: moment weights]
@@ -43,7 +44,7 @@ from counterpoise.weights.choose_features import MOST_FEATURES, choose_features
 from counterpoise.weights.features import Features, Recipe, checked_recipe
 from counterpoise.weights.fine_cells import FineCells
 from counterpoise.weights.knowledge import is_measured, plausible_variances
-from counterpoise.weights.moment_model import MomentModel
+from counterpoise.weights.moment_model import FEW_ROWS, MomentModel
 from counterpoise.weights.protocol import (
     WEIGHTERS,
     Redrawable,
@@ -73,8 +74,6 @@ ASKED_DIFFERENCE = 0.2
 # squares of a skewed column that is known to three cells, a deviation of 1.5 where others have 0.1,
 # so that whatever noise said was believed. A round number above nearly all others; not studied.
 COUNTED_DIFFERENCE = 0.3
-# How softly means are matched: next to not at all, so that a solution exists.
-SOFTNESS = 1e-6
 # What nothing is divided by.
 LEAST_DOUBT = 1e-6
 # What was asked for in advance is a block by itself, of which such differences are expected; where
@@ -180,7 +179,7 @@ class Moments:
             differences=differences,
             noise_scale=_deviation(answer) / population,
             trust=trust,
-            softness=np.full(len(differences), SOFTNESS),
+            softness=FEW_ROWS / whitening.carried,
             doubt=_doubt(alone, trust, noise),
             follows=follows,
             missed=np.zeros(len(differences)),

@@ -15,7 +15,9 @@ from scipy import linalg
 from counterpoise.weights.row_blocks import FeatureRows, Turn, slices
 from counterpoise.weights.standardise import PART_ROWS, spread
 
-# A feature of which the ones before it leave less than this part of the variance is not matched.
+# A feature of which the ones before it leave less than this part of the variance is not matched:
+# what its noise makes of the rest is many times as large. With a thousandth, replicates of one
+# release of adult rested on 60 to 200 of its 5,000 rows, with a twentieth on 2,200 and more.
 LEAST_VARIANCE = 0.05
 # A coordinate that fewer rows than this carry is not matched.
 LEAST_ROWS = 10
@@ -37,6 +39,7 @@ class Whitening:
     blocks: np.ndarray  # the block of each coordinate
     features: np.ndarray  # the feature that each coordinate is what is left of
     loadings: np.ndarray  # features x coordinates: how far features move along each
+    carried: np.ndarray  # by about how many rows of equal value, of each coordinate
 
     @classmethod
     def over(cls, rows: FeatureRows, blocks: np.ndarray, ranks: np.ndarray) -> Whitening:
@@ -64,12 +67,13 @@ class Whitening:
             squares = turn.rows(values) ** 2
             fourth += np.einsum("ij,ij->j", squares, squares)
         # Rows that carry a coordinate: N / kurtosis = N (sum z^2)^2 / (n sum z^4) of n rows
-        carried = len(rows) * len(places) >= LEAST_ROWS * fourth
-        directions = directions[:, carried]
+        carried = len(rows) * len(places) / np.maximum(fourth, 1e-300)
+        enough = carried >= LEAST_ROWS
+        directions = directions[:, enough]
         # z = D'(f - c) is white, so that the regression of f on it has the coefficients C D; of
         # features that are not matched themselves as well.
-        own = kept[carried]
-        return cls(centre, directions, blocks[own], own, covariance @ directions)
+        own = kept[enough]
+        return cls(centre, directions, blocks[own], own, covariance @ directions, carried[enough])
 
 
 def least_loadings(directions: np.ndarray) -> np.ndarray:
