@@ -319,6 +319,28 @@ def test_a_mean_that_is_not_believed_shows_the_chance_of_the_private_sample():
     assert means.std() / model.replicate_part > 0.8 * private["x"].std() / 2000**0.5
 
 
+def test_replicates_are_draws_of_the_posterior_of_all_differences_together():
+    """T S T' + (I - T) V (I - T)' and what is open between laws, by 600 replicates."""
+    private, synthetic = related(3000, 1), related(20_000, 2, strength=0.7)
+    model = fitted(private, synthetic)
+    assert not model.follows.any() and model.replicate_part == 1
+    columns = replicate_weights(model, synthetic, 600, population=3000, seed=3).astype(float)
+    means = columns.T @ model.white(SCHEMA.encode(synthetic)) / len(synthetic)
+    root = model.noise_scale * model.whitening.directions
+    noise = root.T @ root + np.eye(len(model.theta)) / 3000
+    left = np.eye(len(model.theta)) - model.trust
+    posterior = model.trust @ noise @ model.trust.T + (left * model.prior) @ left.T
+    posterior += np.diag(model.beyond)
+    assert np.diag(posterior) == pytest.approx(model.doubt, rel=0.01)
+    spread, known = np.cov(means.T), np.sqrt(np.diag(posterior))
+    assert np.sqrt(np.diag(spread)) == pytest.approx(known, rel=0.3)
+    apart = ~np.eye(len(known), dtype=bool)
+    found, expected = ((each / np.outer(known, known))[apart] for each in (spread, posterior))
+    # Drawn one by one, differences whose noise is shared would hardly go together.
+    assert np.abs(expected).max() > 0.2
+    assert np.corrcoef(found, expected)[0, 1] > 0.8
+
+
 def test_a_pattern_in_the_order_of_rows_does_not_matter():
     """Synthetic rows that repeat by four, as those of a panel do; some steps see but a part."""
     quarters = ["first", "second", "third", "fourth"]

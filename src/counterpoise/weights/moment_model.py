@@ -63,6 +63,7 @@ class MomentModel:
     noise_scale: float  # the standard deviation of the privacy noise on a standardised mean
     trust: np.ndarray  # T
     softness: np.ndarray  # how much a mean may miss its target
+    prior: np.ndarray  # V
     doubt: np.ndarray  # the squared error of each shrunken difference, as far as can be told
     follows: np.ndarray  # whether the synthetic rows follow the private sample in a coordinate
     missed: np.ndarray  # what the weights leave of each
@@ -161,19 +162,19 @@ class MomentModel:
         noise = part * self.noise_scale * normal(size=(len(self.whitening.directions), count))
         shifts = sampled + self.whitening.directions.T @ noise
         believed = self.trust @ (shifts - centres)
-        # A white mean moves by 1 / (1 + softness) of its target.
-        yielding = (1 + self.softness)[:, None]
-        seen = (centres + believed / yielding).var(axis=1)
-        # The chance of the private sample is in the doubt already, where the rows do not follow it.
-        chance = np.where(self.follows, sampled.var(axis=1), 0.0)
-        hidden = np.maximum(part**2 * self.doubt + chance - seen, 0)
+        # T e + (I - T) theta is a draw of the posterior. Where the synthesizer counted the columns,
+        # theta is in the base weights; where it did not, and as far as they show less, it is drawn.
+        left = np.maximum(part**2 * self.prior - centres.var(axis=1), 0)
+        drawn = np.sqrt(left)[:, None] * normal(size=(size, count))
+        drawn -= self.trust @ drawn
         # What few rows of a replicate carry, they are asked for softly, around the released tilt:
         # it would go to any length for means that those rows cannot have.
         few = FEW_ROWS / np.maximum(described.carried, 1)
         soft = np.maximum(self.softness[:, None], few)
-        # What the weights could not make up for is known to be there.
-        unknown = np.sqrt(hidden + (part * self.missed) ** 2)
-        spare = (1 + soft) * unknown[:, None] * normal(size=(size, count))
+        # What the weights could not make up for is known to be there; and which law of a difference
+        # is the one that holds is not.
+        unknown = part * np.sqrt(self.beyond + self.missed**2)
+        spare = (1 + soft) * (drawn + unknown[:, None] * normal(size=(size, count)))
         # Where nothing is drawn again, the weights' own tilt is the solution.
         unmoved = redraws.weights[:, None].astype(np.float32)
         centre, mean = means_under(rows, np.hstack([start, unmoved])).T[:, :, None]
@@ -183,6 +184,17 @@ class MomentModel:
         out, near = redraws.resample, self.theta
         made, thetas = calibrate_tilts(rows, base, targets, soft, described, out, near)
         return made, Tilts(self, thetas)
+
+    @property
+    def beyond(self) -> np.ndarray:
+        """What is in doubt beyond the variance T S of a normal law: between laws of several widths.
+
+        S has the chance of the private sample where the synthetic rows do not follow it.
+        """
+        root = self.noise_scale * self.whitening.directions
+        known = (self.trust * (root.T @ root)).sum(axis=1)
+        known += np.diag(self.trust) * np.where(self.follows, 0.0, 1 / self.population)
+        return np.maximum(self.doubt - known, 0.0)
 
     def white_rows(self, rows: Coded) -> RowBlocks:
         """The rows in white coordinates and single precision; held, unless they are too many."""
@@ -216,6 +228,7 @@ class MomentModel:
             "noise_scale": np.array(self.noise_scale),
             "trust": self.trust,
             "softness": self.softness,
+            "prior": self.prior,
             "doubt": self.doubt,
             "follows": self.follows,
             "missed": self.missed,
@@ -248,6 +261,7 @@ class MomentModel:
             noise_scale=float(arrays["noise_scale"]),
             trust=arrays["trust"],
             softness=arrays["softness"],
+            prior=arrays.get("prior", arrays["doubt"]),
             doubt=arrays["doubt"],
             follows=follows,
             missed=arrays["missed"],

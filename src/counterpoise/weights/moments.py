@@ -157,7 +157,7 @@ class Moments:
         whitening = Whitening.over(
             values,
             _blocks(blocks),
-            np.where(is_asked, 0, np.where(known, 1, 2)),
+            np.where(is_asked, 1, np.where(known, 0, 2)),
         )
         fine = FineCells.of(vault.schema, synthetic)
         plausible = plausible_variances(standardised, whitening.directions, rows, synthesizer, fine)
@@ -171,7 +171,8 @@ class Moments:
         # How much more the noisy sum knows than the synthesizer, from 0 to 1
         loose = plausible / (plausible + np.diag(noise))
         alone = _shrink(differences, np.diag(noise), plausible, whitening.blocks, follows)
-        trust = _joint_trust(_prior(alone.trust, np.diag(noise)), noise)
+        prior = _prior(alone.trust, np.diag(noise))
+        trust = _joint_trust(prior, noise)
         model = MomentModel(
             schema=vault.schema,
             standardised=standardised,
@@ -180,6 +181,7 @@ class Moments:
             noise_scale=_deviation(answer) / population,
             trust=trust,
             softness=FEW_ROWS / whitening.carried,
+            prior=prior,
             doubt=_doubt(alone, trust, noise),
             follows=follows,
             missed=np.zeros(len(differences)),
