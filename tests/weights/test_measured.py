@@ -278,50 +278,56 @@ def test_the_known_variance_is_that_of_noise_and_sampling_drawn_again():
     directions, size = model.whitening.directions, model.whitening.directions.shape[1]
     noise = model.noise_scale * generator.normal(size=(4000, len(directions))) @ directions
     sample = generator.normal(size=(4000, size)) / np.sqrt(model.population)
+    theta = generator.normal(size=(4000, size)) * np.sqrt(model.prior)
     for follows in (True, False):
-        # Where the rows follow the sample its chance is all there, else as far as it is believed.
+        # Where the rows follow the sample its chance is all there, and what the synthesizer's noise
+        # did is a law; else the sample counts as far as it is believed, and theta is assumed.
         chance = sample if follows else sample @ model.trust.T
-        moved = (noise @ model.trust.T + chance) @ model.whitening.loadings.T
-        _, known = _variances(replace(model, follows=np.full(size, follows)))
-        assert known == pytest.approx(moved.var(axis=0), rel=0.1)
+        left = theta - theta @ model.trust.T
+        moved = noise @ model.trust.T + chance + (left if follows else 0.0)
+        parts = _variances(replace(model, follows=np.full(size, follows)))
+        loadings = model.whitening.loadings
+        assert parts[1] == pytest.approx((moved @ loadings.T).var(axis=0), rel=0.1)
+        other = 0.0 if follows else (left @ loadings.T).var(axis=0)
+        missed = loadings**2 @ model.missed**2
+        assert parts[0] == pytest.approx(other + missed, rel=0.1)
 
 
-def test_the_error_that_is_not_of_noise_is_assumption_and_what_weights_missed_is():
+def test_of_one_difference_by_itself_the_part_that_is_assumption_is_what_is_not_believed():
     model = fitted()
     size = len(model.differences)
-    follows = np.ones(size, dtype=bool)
-    nothing = replace(model, trust=np.zeros((size, size)), missed=np.zeros(size), follows=follows)
-    left, known = _variances(nothing)
-    sampling = (model.whitening.loadings**2).sum(axis=1) / model.population
-    assert known == pytest.approx(sampling)
-    assert left == pytest.approx(model.whitening.loadings**2 @ model.doubt)
-    missed, _ = _variances(replace(nothing, missed=np.full(size, 0.1)))
-    assert missed - left == pytest.approx(0.01 * (model.whitening.loadings**2).sum(axis=1))
-    # All that is believed of it is noise of the whole sum: nothing is left to assume.
-    whole = np.diag(
-        model.noise_scale**2 * model.whitening.directions.T @ model.whitening.directions
+    alone = replace(
+        model.whitening, directions=np.eye(size), loadings=np.eye(size), features=np.arange(size)
     )
-    sure = replace(nothing, trust=np.eye(size), doubt=whole)
-    assert _variances(sure)[0] == pytest.approx(np.zeros(len(left)), abs=1e-12)
-
-
-@pytest.mark.parametrize(("times", "is_known"), [(0.5, True), (2.0, False)])
-def test_a_sum_that_is_shrunken_to_nothing_is_known_by_how_its_doubt_compares_with_a_sample(
-    times, is_known
-):
-    """Of rows that follow the private sample."""
-    model = fitted()
-    size = len(model.differences)
-    doubt = np.full(size, times / model.population)
-    nothing = replace(
+    noise = model.noise_scale**2 + 1 / model.population
+    prior = np.geomspace(0.1, 10, size) * noise
+    trust = prior / (prior + noise)
+    own = replace(
         model,
-        trust=np.zeros((size, size)),
-        doubt=doubt,
+        whitening=alone,
+        trust=np.diag(trust),
+        prior=prior,
         missed=np.zeros(size),
-        follows=np.ones(size, dtype=bool),
+        follows=np.zeros(size, dtype=bool),
     )
-    assert (PAIR in assumed(describe_measured(None, nothing))) != is_known
-    assert (["ill", "age"] in describe_measured(None, nothing)["products"]) == is_known
+    left, known = _variances(own)
+    assert left / (left + known) == pytest.approx(1 - trust)
+
+
+@pytest.mark.parametrize(("trust", "is_known"), [(0.4, False), (0.6, True)])
+def test_a_sum_is_measured_where_more_than_half_of_it_is_believed(trust, is_known):
+    model = fitted()
+    size = len(model.differences)
+    noise = model.noise_scale * model.whitening.directions
+    noise = noise.T @ noise + np.eye(size) / model.population
+    believed = replace(
+        model,
+        trust=trust * np.eye(size),
+        prior=np.diag(noise) * trust / (1 - trust),
+        missed=np.zeros(size),
+        follows=np.zeros(size, dtype=bool),
+    )
+    assert (PAIR in assumed(describe_measured(None, believed))) != is_known
 
 
 def test_products_that_an_asked_mean_leaves_nothing_of_are_as_well_known_as_it():

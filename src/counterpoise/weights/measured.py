@@ -7,17 +7,19 @@ values, which say how two columns go together on their scales, and no more. Wher
 fourth has the pairs of which one trend was summed: it relates them, and measures nothing of them.
 Only moment weights sum what they match; a penalised fit to the same features measures none of them.
 
-What was summed is measured only if the sum carries the estimate. The shrunken difference T d, with
-d = theta + e, misses theta by (T - 1) theta + T e: e has a known law, while theta is assumed to be
-what shrinkage takes it for; what weights miss of T d is left to the synthesizer as well. In white
-coordinates, with S the covariance of e (`moments`), these have the variances
+What was summed is measured only if the sum carries the estimate. The posterior mean T d, with
+d = theta + e, misses theta by (T - I) theta + T e. The laws of e and, where the synthesizer counted
+the columns, of theta are those of noise, and known; elsewhere theta is assumed to be what shrinkage
+takes it for, and what weights miss of T d is left to the synthesizer. In white coordinates, with S
+the covariance of e and V that of theta (`moments`), these have the variances
 
-    K = T S T' + c        and        a_j = max(0, doubt_j - (T S T')_jj) + missed_j^2,
+    K = T S T' + (I - T) V_1 (I - T)' + c    and    A = (I - T) V_0 (I - T)' + missed^2,
 
-c = 1/n where the synthetic rows follow the private sample, whose chance is in e elsewhere. Where
-the second is larger, over the features of a sum, the columns are in a fifth list, with the part of
-the variance that is assumption: they are related, and were not measured. Both together are about
-what replicates vary by, but for the noise of the synthesizer.
+V_1 and V_0 the parts of V that the synthesizer's noise explains and does not, and c = 1/n where the
+synthetic rows follow the private sample, whose chance is in e elsewhere. Of one difference by
+itself the part A / (A + K) is 1 - T. What is open between laws of several widths is of both, and in
+neither. Where the second is larger, over the features of a sum, the columns are in a fifth list,
+with the part of the variance that is assumption: they are related, and were not measured.
 """
 
 from __future__ import annotations
@@ -136,10 +138,12 @@ def _variances(model: MomentModel) -> tuple[np.ndarray, np.ndarray]:
     drawn = np.where(model.follows, 0.0, 1 / model.population)
     # S = s^2 D' D + diag(drawn) = Q' Q, so that T S T' = (Q T')' (Q T')
     root = np.vstack([model.noise_scale * directions, np.diag(np.sqrt(drawn))]) @ model.trust.T
-    assumption = np.maximum(model.doubt - (root**2).sum(axis=0), 0) + model.missed**2
     propagated = ((root @ loadings.T) ** 2).sum(axis=0)
     sampling = loadings**2 @ (1 / model.population - drawn)
-    return loadings**2 @ assumption, propagated + sampling
+    left = (loadings - loadings @ model.trust) ** 2
+    assumption = left @ np.where(model.follows, 0.0, model.prior)
+    assumption += loadings**2 @ model.missed**2
+    return assumption, propagated + sampling + left @ np.where(model.follows, model.prior, 0.0)
 
 
 def _places(model: MomentModel) -> Iterator[tuple[Block, slice]]:
