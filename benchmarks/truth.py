@@ -270,6 +270,8 @@ def _by_family(frame: pd.DataFrame) -> pd.DataFrame:
     Widths and errors in units of single intervals are not for intervals that hold together.
     """
     of_family = frame["kind"].str.startswith(TOGETHER)
+    if not of_family.any():
+        return frame
     members = frame[of_family].assign(support="of all together", width=np.nan, squared=np.nan)
     members["name"] = members["name"].str.partition(BETWEEN)[0]
     how = dict.fromkeys(members.columns, "first")

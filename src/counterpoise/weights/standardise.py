@@ -33,9 +33,7 @@ UNCLIPPED = 0.95
 # The same of those that were asked for, each question of which is cut already.
 UNCLIPPED_ASKED = 0.99
 # How long the vectors of what was asked for are beside the others, squared: the variance of their
-# noise is 1.25 times what it would be alone, that of the others five times. With one, twice for
-# both, a named effect of a group is found in 63 to 70% of tables, with four in 73 to 90%, where a
-# query that asks for nothing else has 83% (`benchmarks/power.py`, 30 tables of 1,000 rows).
+# noise is 1.25 times what it would be alone, that of the others five times. A round number.
 PRIORITY = 4.0
 # A group that hardly varies is not blown up beyond this.
 LEAST_DEVIATION = 0.01
