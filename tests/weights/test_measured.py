@@ -1,5 +1,6 @@
 import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -193,16 +194,11 @@ def test_a_trend_relates_a_pair_and_measures_nothing_of_it():
 
 def test_what_a_trend_relates_is_implied_and_has_an_interval():
     weights = Moments(blocks=(Linear() + Trends((("ward", "age"),)),))
-    made = cp.release(
-        private(),
-        SCHEMA,
+    made = released(
         2.0,
-        1e-6,
         synthesizer="independent",
         weights=weights,
         replicates=20,
-        seed=1,
-        progress=False,
     ).use_weights()
     by_ward = made.mean("age", by="ward")
     assert {each.support for each in by_ward} == {"implied"}
@@ -220,21 +216,22 @@ def assumed(found):
 
 
 PAIR = frozenset({"ill", "age"})
+
+
+def released(epsilon: float, **named: Any) -> cp.Release:
+    return cp.release(private(), SCHEMA, epsilon, 1e-6, seed=1, progress=False, **named)
+
+
 RELATED = Moments(blocks=(OneHot(), PairProducts((("ill", "age"),))))
 
 
 @pytest.mark.parametrize(("epsilon", "is_drowned"), [(0.02, True), (20.0, False)])
 def test_a_sum_is_measured_unless_it_carries_little(epsilon, is_drowned):
-    made = cp.release(
-        private(),
-        SCHEMA,
+    made = released(
         epsilon,
-        1e-6,
         synthesizer="independent",
         weights=RELATED,
         replicates=10,
-        seed=1,
-        progress=False,
     ).use_weights()
     found = made.card["measured"]
     assert (["ill", "age"] in found["products"]) != is_drowned
@@ -246,16 +243,11 @@ def test_a_sum_is_measured_unless_it_carries_little(epsilon, is_drowned):
 
 
 def test_nothing_is_assumed_of_what_the_synthesizer_counted():
-    made = cp.release(
-        private(),
-        SCHEMA,
+    made = released(
         0.05,
-        1e-6,
         synthesizer="histogram",
         weights=RELATED,
         replicates=0,
-        seed=1,
-        progress=False,
     )
     assert "assumed" not in made.card["measured"]
     assert made.mean("age", by="ill")[True].support == "measured"
@@ -343,17 +335,12 @@ def test_products_that_an_asked_mean_leaves_nothing_of_are_as_well_known_as_it()
 @pytest.mark.parametrize(("epsilon", "is_measured"), [(0.05, False), (20.0, True)])
 def test_a_question_whose_sum_carries_little_was_not_measured_and_is_implied(epsilon, is_measured):
     questions = ["ill ~ age * ward", "ill x ward", "mean(age) by ward"]
-    made = cp.release(
-        private(),
-        SCHEMA,
+    made = released(
         epsilon,
-        1e-6,
         synthesizer="independent",
         weights="moments",
         questions=questions,
         replicates=10,
-        seed=1,
-        progress=False,
     ).use_weights()
     assert [line["measured"] for line in made.card["questions"]] == [is_measured] * 3
     for line in made.card["questions"]:
@@ -367,17 +354,12 @@ def test_a_question_whose_sum_carries_little_was_not_measured_and_is_implied(eps
 
 
 def test_a_question_of_columns_that_were_counted_is_measured_however_noisy_its_sum():
-    made = cp.release(
-        private(),
-        SCHEMA,
+    made = released(
         0.05,
-        1e-6,
         synthesizer="histogram",
         weights="moments",
         questions=["ill ~ age + ward"],
         replicates=0,
-        seed=1,
-        progress=False,
     )
     assert made.card["questions"] == [{"question": "ill ~ age + ward", "measured": True}]
 

@@ -74,7 +74,7 @@ ASKED_DIFFERENCE = 0.2
 # squares of a skewed column that is known to three cells, a deviation of 1.5 where others have 0.1,
 # so that whatever noise said was believed. A round number above nearly all others; not studied.
 COUNTED_DIFFERENCE = 0.3
-# What nothing is divided by.
+# A difference that is believed wholly has a prior of a million noises, not one without end.
 LEAST_DOUBT = 1e-6
 # What was asked for in advance is a block by itself, of which such differences are expected; where
 # rows have to stay effective, it gives way by this part of what the rest does.
