@@ -27,8 +27,9 @@ import numpy as np
 # .14 in those of 1,000, .01 where nothing is related, and the middle one is .3 to .6 of it;
 # posteriors then hold 95%.
 USUAL, SPREAD, LOCAL = 0.1, 0.7, 0.8
-# The middle of tau for relations of two numbers, which are one coordinate each. With 0.1
-# correlations are held in 88%, with this in 90%, in 28 releases of 1,000 rows by `benchmarks/truth.py`.
+# The middle of tau for relations of two numbers, which are one coordinate each. In 28
+# releases of 1,000 rows (`benchmarks/truth.py`) correlations are held in 88% with 0.1, and in 90%
+# with this.
 USUAL_OF_NUMBERS = 0.15
 # Points of the grids, and how many deviations they reach: a cost. Grids four times as fine change
 # trust by a hundredth at the most, and variances by a sixteenth.
